@@ -4,7 +4,7 @@ They are whole models of the registry, and are fitted by `pointset.fit` like eve
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -138,7 +138,7 @@ ORIENTED = [*range(3 + SHAPE), *range(-len(PAIRS), 0)]
 """Columns of coordinates and numbers "shifts" that are coordinates and numbers "oriented"."""
 
 SPREAD = 1.3
-"""Standard deviation of the logarithms of a product's weights that is expected before shapes are seen."""
+"""Standard deviation of the logarithms of a product's weights that is expected before shapes are seen; see `fit`."""
 
 
 class Baseline(nn.Module):
@@ -272,32 +272,40 @@ class Mixture(nn.Module):
         shares = [(own / own_t).log_softmax(dim=1) for own, own_t in zip(logits, self.temperatures, strict=True)]
         return torch.einsum("kbc,k->bc", torch.stack(shares), self.weights) - self.prior
 
-    def fit(self, logits: list[Float[Tensor, "N classes"]], labels: Int[Tensor, " N"], counts: Tensor) -> "Mixture":
+    def fit(
+        self,
+        logits: list[Float[Tensor, "N classes"]],
+        labels: Int[Tensor, " N"],
+        counts: Tensor,
+        expected: Sequence[float] = (),
+        spread: float = SPREAD,
+    ) -> "Mixture":
         """Fit weights and prior to the members' logits for held-out shapes, at the temperatures; returns itself.
-
-        Weights are near one over the number of members if there are few shapes.
 
         Args:
             logits: of each member.
             labels: classes of the shapes.
             counts: [classes], training shapes of each class.
+            expected: the weights that few shapes leave as they are; without them, one over the number of members.
+            spread: how far, on a logarithmic scale, the weights are expected from those.
         """
         shares = torch.where(counts > 0, counts.clamp(min=1) / counts.sum(), 1.0).log()
+        usual = torch.tensor(expected or [1 / len(logits)] * len(logits))
         exponents = torch.zeros(len(logits) + 1, requires_grad=True)
         descent = torch.optim.LBFGS([exponents], max_iter=100, line_search_fn="strong_wolfe")
 
         def loss() -> Tensor:
             descent.zero_grad()
-            self.weights, self.prior = exponents[:-1].exp() / len(logits), exponents[-1] * shares
+            self.weights, self.prior = exponents[:-1].exp() * usual, exponents[-1] * shares
             value = nn.functional.cross_entropy(self.combine(logits), labels)
-            value = value + (exponents / SPREAD).square().sum() / (2 * len(labels))
+            value = value + (exponents / spread).square().sum() / (2 * len(labels))
             value.backward()
             return value
 
         with torch.enable_grad():
             descent.step(loss)
         chosen = exponents.detach()
-        self.weights, self.prior = chosen[:-1].exp() / len(logits), chosen[-1].clamp(0, 1) * shares
+        self.weights, self.prior = chosen[:-1].exp() * usual, chosen[-1].clamp(0, 1) * shares
         return self
 
 

@@ -54,7 +54,8 @@ def train(
     """Train one model, or without MODEL the best for the data within --budget.
 
     Without MODEL it judges by cross-validation on the training shapes: support vector machines on classical features
-    and on embeddings of the trained models, a trained network fine-tuned, and the product of all; and fits the best.
+    and on embeddings of the trained models, a trained network fine-tuned, and the product of all; and fits the product,
+    or another if that is clearly better.
 
     The same command continues an interrupted run. The defaults are those of `pointset compare` on shapes10, so the same
     model gives the same run as in its table; there, training sets have 48 of 128 points (see --train-points), and on

@@ -2,8 +2,9 @@
 
 Candidates are judged on training shapes that they were not fitted to. They are support vector machines on classical
 features of shape and surface and on the embeddings of trained networks (all folds), a network (as many folds as the
-budget allows), and their product. The points of the network know their neighbourhoods, unless it is better on
-coordinates alone, by its log loss on the first fold. The chosen candidate is fitted to all shapes.
+budget allows), and their product, which is chosen unless another is clearly better, and fitted to all shapes. The
+points of the network know their neighbourhoods, unless it is better on coordinates alone, by its log loss on the first
+fold.
 """
 
 import dataclasses
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from pointset.baselines.models import Mixture
 from pointset.configuration import check_seed
 from pointset.data.dataset import keys_of_all_splits
-from pointset.data.groups import assign_folds, number_groups
+from pointset.data.groups import Groups, assign_folds, number_groups
 from pointset.data.likeness.siblings import GIVEN, LIKENESS, Siblings, find_groups
 from pointset.data.options import POSES
 from pointset.data.point_sets import PointSets
@@ -32,7 +33,15 @@ from pointset.runs.atomic import check_folder_path
 from pointset.runs.records import write_or_compare
 from pointset.runs.spreadsheets import as_csv
 from pointset.training.baselines import FEW_SHAPES, FOLDS, baseline_of, extract_rows, fit_head, judged, set_pose
-from pointset.training.candidates import NETWORK, ROWS, TURNED_ROWS, accuracy_interval, fit_product, log_loss
+from pointset.training.candidates import (
+    NETWORK,
+    ROWS,
+    TURNED_ROWS,
+    accuracy_interval,
+    fit_product,
+    log_losses,
+    mean_with_error,
+)
 from pointset.training.checkpoints import Fitted, RunFolder, core_seconds, describe_run
 from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
 from pointset.training.loading import load_run
@@ -41,6 +50,8 @@ from pointset.training.objectives import require_classes
 from pointset.zoo.models import MIXTURE, create_for, mix, set_preparation
 from pointset.zoo.predicting import predict
 
+MANY = 100
+"""On so many shapes, a network that is never wrong is taken although the mixture is not wrong either."""
 GROUPS_FILE = "groups.csv"
 """The groups of all shapes of the data, in the folder of the run."""
 
@@ -217,8 +228,7 @@ class _Choice:
         tested = judged(self.outputs[name])
         if name != MIXTURE and tested.any():  # whose weights make its logits those of probabilities
             logits, labels = self.outputs[name][tested].numpy(), self.train.labels[tested].numpy()
-            groups = self.siblings.groups[tested.numpy()]
-            model.temperature = fit_temperature(logits, labels, groups=groups)  # type: ignore[assignment]
+            model.temperature = fit_temperature(logits, labels, groups=self._groups_of(tested))  # type: ignore[assignment]
         candidates = tuple(self._candidate(each, chosen=each == name) for each in self.outputs)
         never_held_out = np.setdiff1d(self.train.labels.numpy(), self.train.labels[self.folds >= 0].numpy())
         never = tuple(self.train.classes[label] for label in never_held_out)
@@ -316,7 +326,7 @@ class _Choice:
         common = torch.stack([judged(outputs) for outputs in members.values()]).all(dim=0)
         mixed = torch.full_like(self.outputs[self.rows[0]], torch.nan)
         parts = torch.full((len(mixed),), -1)  # a single fold of the network has parts, too
-        own = self.siblings.groups[common.numpy()]
+        own = self._groups_of(common)
         parts[common] = torch.from_numpy(assign_folds(own, [0] * len(own), self.seed, FOLDS))
         for part in range(FOLDS):
             inside = parts == part
@@ -338,44 +348,59 @@ class _Choice:
         return model
 
     def _best(self) -> tuple[str, str]:
-        """The candidate of the smallest log loss, which few shapes tell better than accuracy, and why.
+        """The product, unless the log loss of another candidate is smaller by a standard error, and why.
 
-        Those without a network are compared on all held-out shapes. On the shapes of the network's folds, the product
-        with the network replaces the best of them if its loss is smaller and that one not always right; the network
-        itself, which can be drawn and exported, if its loss is no larger or neither is ever wrong.
+        Of two that few shapes cannot tell apart, a single one is as often the worse, and then by more. The rule is that
+        of Breiman et al. 1984, "Classification and Regression Trees", section 3.4.3. A network, which can be drawn and
+        exported, is taken too if neither is wrong on any of many shapes.
         """
-        network = self.outputs.get(NETWORK)
-        with_network = {NETWORK, MIXTURE} if NETWORK in self.members else {NETWORK}
-        names = [name for name in self.outputs if name not in with_network]
-        tested = judged(self.outputs[names[0]])
-        if not tested.any():
+        if MIXTURE not in self.outputs:
             return self.rows[-1], "no shape can be held out to choose by, and rows of trained networks need the fewest"
-        best = min(names, key=lambda name: self._loss(self.outputs[name], tested))
-        reason = f"the smallest log loss on the {int(tested.sum()):,} held-out shapes"
-        if network is None or not (common := judged(network) & tested).any():
-            return best, reason
-        shared = f"the {int(common.sum()):,} shapes that all were judged on"
-        reason = f"{reason}; on {shared}, the network does not improve on it"
-        loss = {name: self._loss(outputs, common) for name, outputs in self.outputs.items()}
-        never_wrong = bool(self._right(self.outputs[best], common).all())
-        if MIXTURE in with_network and loss[MIXTURE] < loss[best] and not never_wrong:
-            best, reason = MIXTURE, f"the smallest log loss on {shared}"
-        if loss[NETWORK] <= loss[best] or (never_wrong and self._right(network, common).all()):
-            best, reason = NETWORK, f"as good as all others on {shared}, and it can be drawn and exported"
-        return best, reason
+        if NETWORK in self.outputs and self._never_wrong():
+            return NETWORK, f"neither it nor the mixture is wrong on any of {MANY} shapes or more, and it can be drawn"
+        gains = {name: self._gain(outputs) for name, outputs in self.outputs.items() if name != MIXTURE}
+        best, tested = max(gains, key=gains.__getitem__), int(judged(self.outputs[MIXTURE]).sum())
+        if gains[best] > 0:
+            return (
+                best,
+                f"on {tested:,} held-out shapes, its log loss is smaller than the mixture's by a standard error",
+            )
+        return MIXTURE, f"on {tested:,} held-out shapes, no other log loss is smaller by a standard error"
+
+    def _gain(self, outputs: Tensor) -> float:
+        """How much more than a standard error the log loss is below that of the product."""
+        mixed = self.outputs[MIXTURE]
+        common = judged(outputs) & judged(mixed)
+        if not common.any():
+            return 0.0
+        smaller = self._losses(mixed, common) - self._losses(outputs, common)
+        mean, error = mean_with_error(smaller, self._groups_of(common))
+        return mean - error
+
+    def _never_wrong(self) -> bool:
+        """Whether the network and the product are right on all shapes that both were judged on, and these are many."""
+        both = [self.outputs[name] for name in (NETWORK, MIXTURE)]
+        common = judged(both[0]) & judged(both[1])
+        return int(common.sum()) >= MANY and all(bool(self._right(outputs, common).all()) for outputs in both)
 
     def _right(self, outputs: Tensor, shapes: Tensor) -> Tensor:
         """1.0 for each of these shapes [N] whose class is right by the outputs [N, classes], else 0.0."""
         return (outputs[shapes].argmax(dim=1) == self.train.labels[shapes]).float()
 
+    def _groups_of(self, shapes: Tensor) -> Groups:
+        return self.siblings.groups[shapes.numpy()]
+
+    def _losses(self, outputs: Tensor, shapes: Tensor) -> Tensor:
+        return log_losses(outputs[shapes], self.train.labels[shapes], self._groups_of(shapes))
+
     def _loss(self, outputs: Tensor, shapes: Tensor) -> float:
-        return log_loss(outputs[shapes], self.train.labels[shapes], self.siblings.groups[shapes.numpy()])
+        return float(self._losses(outputs, shapes).mean())
 
     def _candidate(self, name: str, chosen: bool = False) -> Candidate:
         outputs, tested = self.outputs[name], judged(self.outputs[name])
         right = self._right(outputs, tested)
         trained = len(self.train) * (1 - 1 / self.count)
-        interval = accuracy_interval(right, self.siblings.groups[tested.numpy()], trained)
+        interval = accuracy_interval(right, self._groups_of(tested), trained)
         accuracy = float(right.sum()) / max(len(right), 1)
         loss = self._loss(outputs, tested) if len(right) else None
         return Candidate(name, accuracy, *interval, len(right), self.seconds[name], chosen, self.seen.get(name), loss)

@@ -1,6 +1,7 @@
 """How candidates for a choice between classifiers are judged, and how they are multiplied."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,12 +18,23 @@ ROWS = ("features-svm", "surface-svm", "embedding-svm")
 TURNED_ROWS = (*ROWS[:2], "any-svm")
 """The same for shapes that are turned to their axes: networks of upright shapes know little of them."""
 NETWORK = "network"
+PAIR_SPREAD = 0.3
+"""The spread (see `Mixture.fit`) of the weights of a network and the product of the others."""
 
 
-def log_loss(outputs: Tensor, labels: Tensor, groups: Groups) -> float:
-    """The log loss of outputs [N, classes] at the best temperature."""
+def log_losses(outputs: Tensor, labels: Tensor, groups: Groups) -> Tensor:
+    """The log loss [N] of each of the outputs [N, classes] at the best temperature of all."""
     temperature = fit_temperature(outputs.numpy(), labels.numpy(), groups=groups)
-    return float(nn.functional.cross_entropy(outputs / temperature, labels))
+    return nn.functional.cross_entropy(outputs / temperature, labels, reduction="none")
+
+
+def mean_with_error(values: Tensor, groups: Groups) -> tuple[float, float]:
+    """The mean, and its standard error where shapes of one group vary together: infinite for a single group."""
+    mean = values.double().mean()
+    sums = np.bincount(number_groups(groups.tolist()), weights=(values - mean).numpy())
+    if len(sums) < 2:
+        return float(mean), float("inf")
+    return float(mean), float(np.linalg.norm(sums) * np.sqrt(len(sums) / (len(sums) - 1)) / len(values))
 
 
 def accuracy_interval(right: Tensor, groups: Groups, trained: float) -> tuple[float, float]:
@@ -48,26 +60,31 @@ def accuracy_interval(right: Tensor, groups: Groups, trained: float) -> tuple[fl
 def fit_product(outputs: Mapping[str, Tensor], labels: Tensor, shapes: Tensor, groups: Groups) -> Mixture:
     """The product of candidates, by their outputs [N, classes], with the weights that suit some shapes, bool [N], best.
 
-    A network may be judged on fewer shapes than the others, which are multiplied first, on all that they were judged
-    on; then this product and the network, on those that all were judged on.
+    A network is judged on fewer shapes than the others, which are multiplied first, on all that they were judged on;
+    then this product and the network, on those that all were judged on. These are too few to tell much of its weight,
+    which stays near that of one of all members.
     """
-
-    def fitted(members: list[Tensor], some: Tensor) -> Mixture:
-        own, classes = labels[some], members[0].shape[1]
-        given = [values[some] for values in members]
-        mixture = Mixture([nn.Identity() for _ in members], classes)
-        temperatures = [fit_temperature(each.numpy(), own.numpy(), groups=groups[some.numpy()]) for each in given]
-        mixture.temperatures = torch.tensor(temperatures, dtype=torch.float32)
-        return mixture.fit(given, own, labels.bincount(minlength=classes))
-
     rows = [values for name, values in outputs.items() if name != NETWORK]
-    product = fitted(rows, shapes & judged(rows[0]))
+    counts = labels.bincount(minlength=rows[0].shape[1])
+
+    def temperature(values: Tensor, some: Tensor) -> float:
+        return fit_temperature(values[some].numpy(), labels[some].numpy(), groups=groups[some.numpy()])
+
+    def fitted(members: list[Tensor], temperatures: list[float], some: Tensor, *expectation: Any) -> Mixture:
+        mixture = Mixture([nn.Identity() for _ in members], len(counts))
+        mixture.temperatures = torch.tensor(temperatures, dtype=torch.float32)
+        return mixture.fit([values[some] for values in members], labels[some], counts, *expectation)
+
+    some = shapes & judged(rows[0])
+    product = fitted(rows, [temperature(values, some) for values in rows], some)
+    certain = max(1.0, temperature(product.combine(rows), some))  # weights, too, want certainty if no shape is wrong
+    product.weights, product.prior = product.weights / certain, product.prior / certain
     if NETWORK in outputs:
-        members = [product.combine(rows), outputs[NETWORK]]
-        pair = fitted(members, shapes & judged(members[0]) & judged(members[1]))
-        share, own = pair.weights
-        share = share / pair.temperatures[0]
+        network, share = outputs[NETWORK], 1 / len(outputs)
+        some = some & judged(network)
+        temperatures = [1.0, temperature(network, some)]
+        pair = fitted([product.combine(rows), network], temperatures, some, (1 - share, share), PAIR_SPREAD)
         product.temperatures = torch.cat([product.temperatures, pair.temperatures[1:]])
-        product.weights = torch.cat([share * product.weights, own[None]])
-        product.prior = share * product.prior + pair.prior
+        product.prior = pair.weights[0] * product.prior + pair.prior
+        product.weights = torch.cat([pair.weights[0] * product.weights, pair.weights[1:]])
     return product

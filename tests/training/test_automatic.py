@@ -1,5 +1,6 @@
 """The automatic choice of a classifier, and `pointset train` without a model's name, with groups of shapes."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -19,7 +20,7 @@ from pointset.data.likeness.siblings import LIKENESS, Siblings
 from pointset.runs.spreadsheets import read_csv
 from pointset.training import automatic, fine_tuning
 from pointset.training.baselines import FOLDS
-from pointset.training.candidates import accuracy_interval
+from pointset.training.candidates import accuracy_interval, fit_product
 from pointset.training.fine_tuning import BUDGET, Plan
 from pointset.zoo.predicting import predict
 
@@ -152,38 +153,62 @@ def outputs_of(train, *, wrong: int = 0, margin: float = 3.0) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("network", "mixture", "best"), [(3, 1, "mixture"), (1, 3, "network"), (1, 1, "network"), (3, 2, "surface-svm")]
+    ("surface", "network", "best"),
+    [(4, 4, "mixture"), (3, 3, "mixture"), (0, 4, "surface-svm"), (4, 0, "network"), (1, 0, "network")],
 )
-def test_the_smallest_log_loss_is_chosen(network, mixture, best, train, choice):
-    choice.members.append("network")
-    wrong = dict(zip(automatic.ROWS, (4, 2, 3), strict=True)) | {"network": network, "mixture": mixture}
+def test_another_candidate_replaces_the_product_if_its_log_loss_is_smaller_by_a_standard_error(
+    surface, network, best, train, choice
+):
+    wrong = dict.fromkeys((*automatic.ROWS, "mixture"), 4) | {"surface-svm": surface, "network": network}
     choice.outputs = {name: outputs_of(train, wrong=count) for name, count in wrong.items()}
     assert choice._best()[0] == best
 
 
-def test_a_network_that_is_judged_on_few_shapes_does_not_choose_among_the_others(train, choice):
+def test_a_difference_of_one_group_alone_is_no_reason(train, choice):
+    choice.outputs = {name: outputs_of(train, wrong=4) for name in (*automatic.ROWS, "network", "mixture")}
+    choice.outputs["network"] = outputs_of(train)
+    choice.siblings = dataclasses.replace(choice.siblings, groups=np.repeat([0, 1], [4, 12]))
+    assert choice._best() == ("mixture", "on 16 held-out shapes, no other log loss is smaller by a standard error")
+
+
+@pytest.mark.parametrize(("many", "best"), [(16, "network"), (17, "mixture")])
+def test_a_network_is_taken_if_neither_is_ever_wrong_on_many_shapes(many, best, train, choice, monkeypatch):
+    monkeypatch.setattr(automatic, "MANY", many)
+    choice.outputs = {name: outputs_of(train) for name in (*automatic.ROWS, "mixture")}
+    choice.outputs["network"] = outputs_of(train, margin=2.0)
+    assert choice._best()[0] == best
+
+
+def test_each_candidate_is_compared_with_the_product_on_the_shapes_of_both(train, choice):
     choice.outputs = {name: outputs_of(train) for name in (*automatic.ROWS, "network", "mixture")}
-    for wrong, name in enumerate(automatic.ROWS):  # the first is right on all, the last wrong on two
-        choice.outputs[name][8 : 8 + wrong] *= -1
     choice.outputs["mixture"][8:10] *= -1
-    choice.outputs["network"][6:] = torch.nan  # on its shapes all others are right
+    choice.outputs["network"][6:] = torch.nan  # on its shapes the mixture is right
     choice.outputs["network"][0] *= -1
     name, reason = choice._best()
     assert name == automatic.ROWS[0]
-    assert "smallest log loss on the 16 held-out shapes; on the 6 shapes that all were judged on, the network" in reason
-    del choice.outputs["network"]
-    assert choice._best() == (automatic.ROWS[0], "the smallest log loss on the 16 held-out shapes")
+    assert reason == "on 16 held-out shapes, its log loss is smaller than the mixture's by a standard error"
+    choice.outputs["network"][:] = torch.nan
+    assert choice._best() == (name, reason)
 
 
 def test_the_network_is_in_the_product_if_that_lowers_the_log_loss(train):
-    for network, members in ((outputs_of(train), 4), (outputs_of(train, wrong=8), 3)):
+    for rows, network, members in ((3, 0, 4), (0, 8, 3)):
         choice = automatic._Choice(train, 1.0, 0, None, False)
-        choice.outputs = {name: outputs_of(train, wrong=3) for name in automatic.ROWS}
-        network[choice.folds > 0] = torch.nan
-        choice.outputs["network"] = network
+        choice.outputs = {name: outputs_of(train, wrong=rows) for name in automatic.ROWS}
+        choice.outputs["network"] = outputs_of(train, wrong=network)
+        choice.outputs["network"][choice.folds > 0] = torch.nan
         mixed = choice._held_out_mixture()
         assert len(choice.members) == members
         assert mixed.isfinite().all(dim=1).sum() == (choice.folds == 0).sum() if members == 4 else len(train)
+
+
+def test_few_shapes_leave_a_network_the_weight_of_one_of_all_members(train):
+    rows = {name: outputs_of(train, wrong=4) for name in automatic.ROWS}
+    some, groups = torch.ones(len(train), dtype=torch.bool), np.arange(len(train))
+    product = fit_product({**rows, "network": outputs_of(train)}, train.labels, some, groups)
+    assert 0.25 < product.weights[-1] < 0.4  # although it is right where they are wrong
+    alone = fit_product(rows, train.labels, some, groups)
+    torch.testing.assert_close(product.weights[:-1] / product.weights[0], alone.weights / alone.weights[0])
 
 
 @pytest.mark.filterwarnings("ignore:of clouds with more points")
