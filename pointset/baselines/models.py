@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.configuration import Neighbourhoods
-from pointset.data.neighbourhoods import PAIRS, SHAPE, neighbourhood_numbers
+from pointset.data.neighbourhoods import PAIRS, SHAPE, stored_numbers
 from pointset.data.normalize import center_standardize
 from pointset.data.ragged import batches_of_one_size
 from pointset.data.turns import Columns, turned
@@ -186,7 +186,7 @@ class Baseline(nn.Module):
         if (kind := self.neighbourhoods) != "none":
             numbers = points[..., self.inputs :]
             if not numbers.shape[2]:
-                each = [neighbourhood_numbers(cloud, kind) for cloud in points[..., :3].cpu().numpy()]
+                each = [stored_numbers(cloud, kind) for cloud in points[..., :3].cpu().numpy()]
                 numbers = torch.from_numpy(np.stack(each)).to(points)
             told[kind] = torch.cat([told["none"], numbers], dim=2)
             if kind == "shifts":

@@ -13,9 +13,9 @@ from pointset.data.groups import Groups, number_groups
 from pointset.evaluation.calibration import fit_temperature
 from pointset.training.baselines import judged
 
-ROWS = ("features-svm", "surface-svm", "embedding-svm")
-"""The candidates that are fitted to rows."""
-TURNED_ROWS = (*ROWS[:2], "any-svm")
+ROWS = ("features-svm", "surface-svm", "any-svm", "embedding-svm")
+"""The candidates that are fitted to rows. The last is taken where no shape can be held out."""
+TURNED_ROWS = ROWS[:3]
 """The same for shapes that are turned to their axes: networks of upright shapes know little of them."""
 NETWORK = "network"
 PAIR_SPREAD = 0.3

@@ -192,21 +192,21 @@ def test_each_candidate_is_compared_with_the_product_on_the_shapes_of_both(train
 
 
 def test_the_network_is_in_the_product_if_that_lowers_the_log_loss(train):
-    for rows, network, members in ((3, 0, 4), (0, 8, 3)):
+    for rows, network, joins in ((3, 0, True), (0, 8, False)):
         choice = automatic._Choice(train, 1.0, 0, None, False)
         choice.outputs = {name: outputs_of(train, wrong=rows) for name in automatic.ROWS}
         choice.outputs["network"] = outputs_of(train, wrong=network)
         choice.outputs["network"][choice.folds > 0] = torch.nan
         mixed = choice._held_out_mixture()
-        assert len(choice.members) == members
-        assert mixed.isfinite().all(dim=1).sum() == (choice.folds == 0).sum() if members == 4 else len(train)
+        assert choice.members == [*automatic.ROWS, *["network"] * joins]
+        assert mixed.isfinite().all(dim=1).sum() == ((choice.folds == 0).sum() if joins else len(train))
 
 
 def test_few_shapes_leave_a_network_the_weight_of_one_of_all_members(train):
     rows = {name: outputs_of(train, wrong=4) for name in automatic.ROWS}
     some, groups = torch.ones(len(train), dtype=torch.bool), np.arange(len(train))
     product = fit_product({**rows, "network": outputs_of(train)}, train.labels, some, groups)
-    assert 0.25 < product.weights[-1] < 0.4  # although it is right where they are wrong
+    assert 0.2 < product.weights[-1] < 0.4  # although it is right where they are wrong
     alone = fit_product(rows, train.labels, some, groups)
     torch.testing.assert_close(product.weights[:-1] / product.weights[0], alone.weights / alone.weights[0])
 
