@@ -1,14 +1,18 @@
-"""The toy dataset and the toy model of the tests: balls, boxes and rods, and a model trained on them for an epoch."""
+"""The toy dataset and the toy model of the tests; damage to files, and work that is killed in the middle."""
 
 import dataclasses
+import itertools
+import multiprocessing
 import os
 import signal
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -21,6 +25,7 @@ from pointset.data.readers.off import write_off
 from pointset.data.shapes10.build import make_shape
 from pointset.nn import registry
 from pointset.runs import records
+from pointset.training.loop import Training
 from pointset.zoo.trust import Trust
 
 CLASSES = ("ball", "box", "rod")
@@ -211,6 +216,15 @@ def ship(name: str, folder: Path, clouds: Path, recipe: Recipe | None = None, **
     return model
 
 
+def moved(module: nn.Module) -> nn.Module:
+    """The module in float64, with weights and statistics that differ from their initial values."""
+    generator = torch.Generator().manual_seed(5)
+    for tensor in module.state_dict().values():
+        if tensor.is_floating_point():
+            tensor += 0.3 * torch.rand(tensor.shape, generator=generator)
+    return module.double()
+
+
 def numbers(history: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of a history without their times."""
     return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in history]
@@ -242,3 +256,48 @@ class FatalRun(Run):
     def perform(self) -> Run:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("a killed process does nothing more")
+
+
+def kill_at(call: int, owner: Any, name: str, work: Callable[..., object], *arguments: Any) -> None:
+    """Do some work in a process that is killed when a function is called for the n-th time."""
+    calls, plain = itertools.count(1), getattr(owner, name)
+
+    def deadly(*given: Any, **options: Any) -> Any:
+        if next(calls) == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return plain(*given, **options)
+
+    def killed() -> None:
+        setattr(owner, name, deadly)
+        work(*arguments)
+
+    process = multiprocessing.get_context("fork").Process(target=killed)
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of threads, which do nothing here
+        process.start()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
+
+
+class StopError(Exception):
+    """Ends a training as an interruption does."""
+
+
+def stop_after(patch: pytest.MonkeyPatch, epochs: int) -> None:
+    """Let trainings be interrupted after so many epochs."""
+    original = Training._epoch
+
+    def epoch(training: Training, number: int, bar: Any) -> None:
+        if number >= epochs:
+            raise StopError
+        original(training, number, bar)
+
+    patch.setattr(Training, "_epoch", epoch)
+
+
+def flip(path: Path, place: int) -> None:
+    """Flip a bit of the byte at a place in a file, whose size and time stay."""
+    status = path.stat()
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
