@@ -6,7 +6,6 @@ import io
 import tarfile
 import threading
 import zipfile
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -143,7 +142,6 @@ def test_a_file_that_is_sent_packed_is_unpacked(site, tmp_path):
 # Archives
 
 GOOD = {"Set/a/train/1.off": b"OFF", "Set/b/test/2.off": b"OFF", "README.txt": b"read me", "__MACOSX/Set/._1": b"x"}
-Pack = Callable[[Path, dict[str, bytes]], Path]
 
 
 def zipped(folder: Path, files: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> Path:

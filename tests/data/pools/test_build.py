@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from damage import flip, kill_at
-from toy import TETRAHEDRON, write_mesh
+from toy import TETRAHEDRON, flip, kill_at, write_mesh
 
 from pointset import PointsetError, load_dataset
 from pointset.data import Pool, read_mesh, sample_points
@@ -214,14 +213,6 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(home, meshes, monkeypatch
     assert build(meshes, workers=1).sampled == TRAINING - 20
 
 
-@pytest.mark.parametrize("options", [{"on_error": "ignore"}, {"points": 0}, {"sampler": "random"}])
-def test_wrong_options_are_refused(home, meshes, options):
-    ((name, value),) = options.items()
-    with pytest.raises(PointsetError, match=f"{name}.*{value!r}"):
-        build(meshes, **options)
-    assert not home.exists()
-
-
 @pytest.mark.slow
 def test_a_killed_worker_is_named_and_the_next_run_continues(home, meshes, monkeypatch):
     def die(*_: Any) -> None:
@@ -267,7 +258,10 @@ def test_a_pool_is_made_once_and_then_mapped(home, few):
     assert first.labels.tolist() == [0, 0, 0, 1, 1, 1]
     assert build_pool(plan_of(few, points=11, normals=False)) == 0
     np.testing.assert_array_equal(first.points, pool_of(few).points)
-    content = json.loads((pools(home)[0] / "manifest.json").read_text())
+    path = pools(home)[0] / "manifest.json"
+    path.write_text(path.read_text().replace('"version": "', '"version": "99.'))
+    assert build_pool(plan_of(few, points=11, normals=False)) == 0, "a pool of another version is used"
+    content = json.loads(path.read_text())
     assert {"format", "version", "sampler", "points", "seed", "classes"} <= content.keys()
     assert content["shapes"][0]["source"]["bytes"] == (few / first.names[0]).stat().st_size
 
@@ -320,13 +314,6 @@ def test_other_parameters_and_other_shapes_make_another_pool(home, few):
     (few / "class0/train/shape0.off").rename(few / "class0/train/other.off")
     pool_of(few)
     assert len(pools(home)) == 7
-
-
-def test_a_pool_of_another_version_is_used(home, few):
-    pool_of(few)
-    path = pools(home)[0] / "manifest.json"
-    path.write_text(path.read_text().replace('"version": "', '"version": "99.'))
-    pool_of(few)
 
 
 @pytest.fixture(scope="module")
@@ -417,8 +404,6 @@ def test_verification_names_the_shape(home, few, damage, words):
 
 
 def test_skipped_shapes_do_no_harm_while_their_meshes_stay(home, few):
-    with pytest.raises(PointsetError, match="has no pool in"):
-        verify_dataset(few, progress=False)
     bad = few / "class0" / "train" / "shape0.off"
     bad.write_text("OFF\n")
     build(few, points=20, on_error="skip")
