@@ -27,8 +27,6 @@ from pointset.tasks.clustering import (
 )
 from pointset.tasks.counting import poisson_loss
 from pointset.tasks.images import Images, digits
-from pointset.tasks.set_problem import fully_connected, parts_of, row_model
-from pointset.zoo.models import create_model
 from pointset.zoo.options import ModelOptions
 
 SMALL = ModelOptions(dim=16, heads=2, dropout=0.0)
@@ -64,16 +62,6 @@ def test_maxima_are_those_of_sets_of_uniform_size_and_numbers():
     assert (numbers.min() >= 0) & (numbers.max() <= 100)
     assert torch.histc(numbers, bins=4, min=0, max=100) / len(numbers) == pytest.approx([0.25] * 4, abs=0.01)
     assert all(batch.target["maximum"].equal(batch.X.amax(dim=(1, 2))) for batch in batches)
-
-
-def test_clusters_are_of_one_size_with_their_truth():
-    batches = [draw(CLUSTERING, 3, seed) for seed in range(40)]
-    sizes = {batch.X.shape[1] for batch in batches}
-    assert 100 <= min(sizes) < 150
-    assert 450 < max(sizes) <= 500
-    assert len(sizes) > 30
-    shapes = {name: tuple(value.shape) for name, value in batches[0].target.items()}
-    assert shapes == {"log_proportions": (3, 4), "means": (3, 4, 2), "scales": (3, 4, 2)}
 
 
 def test_in_an_anomaly_seven_belong_together_and_the_stranger_is_anywhere_and_of_any_class():
@@ -267,17 +255,6 @@ def test_every_encoder_and_pooling_is_a_row_of_every_task(name, row):
         task.build("dgcnn", SMALL, seed=0)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("row", ["rFF + max", "SAB + PMA", "ISAB4 + PMA3"])
-def test_a_row_is_the_zoos_model_under_the_head(row):
-    """With the zoo's head in place of the task's, the outputs equal those of the zoo's model."""
-    ours = row_model(row, 5, SMALL, 3, lambda width: fully_connected(width, 11, 7)).eval()
-    zoo = create_model("-".join(parts_of(row)), 1, inputs=5, seed=3, **SMALL.as_dict()).eval()
-    X, mask = torch.randn(2, 6, 5), torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
-    assert ours(X, mask).shape == (2, 7)
-    assert torch.equal(zoo.head(ours.pool(ours.encode(X, mask), mask)), zoo(X, mask))
-
-
 def test_a_task_with_its_own_head_refuses_options_of_a_classifiers_head():
     options = {"head_dim": 5, "head_norm": "batch", "pooled_dropout": 0.3}
     for task in TASKS.values():
@@ -366,18 +343,9 @@ def test_draws_have_the_distribution_of_the_paper():
     assert mixture.means.mean(dim=(0, 1)).tolist() == pytest.approx([0, 0], abs=0.06)
     assert mixture.means.var(dim=(0, 1)).tolist() == pytest.approx([64 / 12] * 2, rel=0.05)
     torch.testing.assert_close(mixture.scales, torch.full((4000, 4, 2), 0.3))
-
-
-def test_elements_lie_around_the_mean_of_their_component():
-    generator = torch.Generator().manual_seed(0)
-    mixture = draw_mixtures(3, generator)
-    X = draw_elements(mixture, 5000, generator)
-    assert X.shape == (3, 5000, 2)
-    p, mu, sigma = mixture.log_proportions.exp()[..., None], mixture.means, mixture.scales
-    mean = (p * mu).sum(dim=1)
-    variance = (p * (mu.square() + sigma.square())).sum(dim=1) - mean.square()
-    assert (X.mean(dim=1) - mean).abs().max() < 5 * variance.max().sqrt() / 5000**0.5
-    torch.testing.assert_close(X.var(dim=1), variance, rtol=0.1, atol=0.05)
+    sizes = {draw(CLUSTERING, 1, seed).X.shape[1] for seed in range(40)}
+    assert 100 <= min(sizes) < 150
+    assert 450 < max(sizes) <= 500
 
 
 def test_a_step_of_em_is_scikit_learns():

@@ -20,8 +20,6 @@ from pointset.zoo.registration import pickled_parts, source_digests, unpickle_pa
 EXAMPLE = "import pointset, torch\n" + DocTestParser().get_examples(pointset.register_pooling.__doc__)[0].source
 """What the documentation shows."""
 POINTS = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
-
-
 SMALL = {"dim": 8, "heads": 2, "layers": 1}
 
 
@@ -151,15 +149,12 @@ def define(name: str, forward: str) -> None:
     ("kind", "name", "make", "words"),
     [
         ("pooling", "max", Middle, "'max' is taken by .*MaxPool: use another name"),
-        ("pooling", "pma3", Middle, "'pma3' is taken by .*AttentionPool"),
         ("pooling", "my-pool", Middle, "'my-pool' must be lower case.* no hyphen"),
-        ("pooling", "my+pool", Middle, "'my\\+pool' must be lower case.* no \\+"),
         ("encoder", "Mine", Encoder, "'Mine' must be lower case"),
         ("encoder", "mine", Middle, "'mine' must be a subclass of pointset.nn.Encoder, got"),
         ("pooling", "mine", nn.Linear, "'mine' must be a subclass of pointset.nn.Pooling, got"),
         ("pooling", "mine<k>", Middle, "'mine<k>' has an argument: give listed"),
         ("weights", "softmax", torch.tanh, "'softmax' is taken by pointset"),
-        ("weights", "tanh<k>", torch.tanh, "'tanh<k>' has an argument"),
         ("weights", "tanh", 3, "'tanh' must be a class or a function, got 3"),
         ("weights", "exported", torch.tanh, "'exported' must take a mask to be exported"),
     ],
