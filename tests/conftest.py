@@ -109,6 +109,14 @@ def clouds_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def train(clouds_folder: Path) -> Any:
+    """The toy training shapes, in sets of 32 points."""
+    import pointset
+
+    return pointset.load_dataset(clouds_folder, "train", 32)
+
+
+@pytest.fixture(scope="session")
 def classifiers(clouds_folder: Path) -> Any:
     """Makes an experiment of small classifiers, one epoch each."""
     from pointset.comparison.experiment import Entry, Experiment

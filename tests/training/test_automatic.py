@@ -39,21 +39,24 @@ def choice(train):
     return automatic._Choice(train, 1.0, 0, None, False)
 
 
-def test_rows_alone_if_the_budget_is_too_small_for_a_network(train, tmp_path):
-    best = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False)
+@pytest.fixture(scope="module")
+def rows(train, tmp_path_factory):
+    """A choice without time for a network, its folder, and the candidates that were told while it was made."""
+    run, told = tmp_path_factory.mktemp("rows") / "run", []
+    return fit_automatic(train, budget=0.001, run=run, progress=False, on_candidate=told.append), run, told
+
+
+def test_rows_alone_if_the_budget_is_too_small_for_a_network(train, rows):
+    best, run, told = rows
+    assert [candidate.name for candidate in told] == [*automatic.ROWS]
     assert {candidate.name for candidate in best.candidates} == {*automatic.ROWS, "mixture"}
-    assert sum(candidate.chosen for candidate in best.candidates) == 1
+    (chosen,) = (candidate for candidate in best.candidates if candidate.chosen)
     assert all(candidate.low <= candidate.accuracy <= candidate.high for candidate in best.candidates)
     with pytest.raises(PointsetError, match="run has no network: its budget was too small to train one; train again"):
-        pointset.load_run(tmp_path / "run" / "network")
-
-
-def test_a_folder_without_a_held_out_error_does_not_make_every_class_certain(train):
-    """At a temperature of 0.01 a wrong class of the next shape would have 100.0 %."""
-    best = fit_automatic(train, budget=0.001, progress=False)
-    assert all(candidate.accuracy == 1 for candidate in best.candidates if candidate.chosen)
-    confidence = predict(best.fitted.model, train).probabilities.max(axis=1)
-    assert 0.8 < confidence.mean() < 0.99
+        pointset.load_run(run / "network")
+    # Nothing held out was wrong: at a temperature of 0.01 a wrong class of the next shape would have 100.0 %.
+    assert chosen.accuracy == 1
+    assert 0.8 < predict(best.fitted.model, train).probabilities.max(axis=1).mean() < 0.99
     assert all(candidate.loss > 0.01 for candidate in best.candidates)
 
 
@@ -316,12 +319,12 @@ def test_the_network_reads_coordinates_alone_where_neighbourhoods_have_the_large
     assert outputs.equal(right)
 
 
-def test_a_finished_choice_is_read_again_and_the_folder_of_another_run_is_refused_at_once(train, tmp_path, monkeypatch):
-    seen = []
-    first = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False, on_candidate=seen.append)
-    assert [candidate.name for candidate in seen] == [*automatic.ROWS]
+def test_a_finished_choice_is_read_again_and_the_folder_of_another_run_is_refused_at_once(
+    train, rows, tmp_path, monkeypatch
+):
+    first, run, _ = rows
     monkeypatch.setattr(automatic, "_Choice", None)
-    again = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False)
+    again = fit_automatic(train, budget=0.001, run=run, progress=False)
     assert (again.name, again.candidates, again.reason) == (first.name, first.candidates, first.reason)
     pointset.fit(pointset.create_model("features-svm", classes=2), train, run=tmp_path / "named", progress=False)
     with pytest.raises(pointset.PointsetError, match="named holds a run of features-svm: choose another folder"):
@@ -364,19 +367,35 @@ def write_views(folder):
     return folder
 
 
-def test_groups_that_train_finds_are_saved_shown_again_and_taken_from_the_file(tmp_path, capsys):
-    data, run = write_views(tmp_path / "data"), tmp_path / "run"
-    command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run", run)
-    printed = succeed(capsys, *command)
-    names, tested = (pointset.load_dataset(data, split=split, points=128).names for split in ("train", "test"))
-    table = read_csv(run / automatic.GROUPS_FILE)
-    assert [row["file"] for row in table] == sorted([*names, *tested])
-    objects = {row["file"].rpartition("_")[0]: row["group"] for row in table}
-    assert all(row["group"] == objects[row["file"].rpartition("_")[0]] for row in table)
+@pytest.mark.filterwarnings("default:.*groups of the training is left out")
+def test_groups_that_train_finds_are_saved_shown_again_and_taken_back_to_split_by(tmp_path, capsys, monkeypatch):
+    data, table = write_views(tmp_path / "data"), "run/groups.csv"
+    monkeypatch.chdir(tmp_path)
+    command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run")
+    printed = succeed(capsys, *command, "run")
+    rows, objects = read_csv(tmp_path / table), {}
+    assert [row["file"] for row in rows] == sorted(path.relative_to(data).as_posix() for path in data.rglob("*.npy"))
+    for row in rows:
+        assert objects.setdefault(row["file"].rpartition("_")[0], row["group"]) == row["group"]
     assert f"{len({*objects.values()})} groups of shapes that belong together, by names" in printed
-    assert f"the group of every shape, which --groups takes: {run / automatic.GROUPS_FILE}" in printed
+    assert f"the group of every shape, which --groups takes: {table}" in printed
     assert "of seen groups %" in printed
-    assert succeed(capsys, *command) == printed, "read again, and not fitted"
+    assert succeed(capsys, *command, "run") == printed, "read again, and not fitted"
+
+    printed = succeed(capsys, *command, tmp_path / "again", "--groups", table)
+    sides = [pointset.load_dataset(data, split, 128, groups=table).names for split in ("train", "test")]
+    trained, tested = ({name.rpartition("_")[0] for name in side} for side in sides)
+    assert not trained & tested
+    assert f"{len(trained)} groups of shapes that belong together, by --groups" in printed
+    monkeypatch.chdir(data)
+    evaluate = ("evaluate", "--model", tmp_path / "again", "--json")
+    assert json.loads(succeed(capsys, *evaluate))["shapes"] == len(sides[1])
+    for path in (data / "bumpy").iterdir():  # other data, of which the table knows nothing
+        path.rename(path.with_stem(f"other_{path.stem}"))
+    cli.main([*map(str, evaluate), "--data", str(data)])
+    assert f"{data}: groups of the training is left out, because groups='" in capsys.readouterr().err
+    pointset.pack_run(tmp_path / "again", tmp_path / "again.pointset")
+    assert pointset.load_run(tmp_path / "again.pointset")[1]["data"]["groups"] == "groups.csv"
 
 
 @pytest.mark.slow
@@ -399,28 +418,6 @@ def test_a_split_that_divides_groups_is_told_of_until_it_is_by_groups(tmp_path, 
             capsys, *line, tmp_path / "grouped" / line[0], "--data", data, "--groups", rule, "--points", "128"
         )
         assert "siblings of training" not in printed
-
-
-@pytest.mark.filterwarnings("default:.*groups of the training is left out")
-def test_the_saved_groups_are_taken_back_for_the_same_folder_and_split_it(tmp_path, capsys, monkeypatch):
-    data, table = write_views(tmp_path / "data"), "run/groups.csv"
-    command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run")
-    monkeypatch.chdir(tmp_path)
-    succeed(capsys, *command, "run")
-    printed = succeed(capsys, *command, tmp_path / "again", "--groups", table)
-    sides = [pointset.load_dataset(data, split, 128, groups=table).names for split in ("train", "test")]
-    trained, tested = ({name.rpartition("_")[0] for name in side} for side in sides)
-    assert not trained & tested
-    assert f"{len(trained)} groups of shapes that belong together, by --groups" in printed
-    monkeypatch.chdir(data)
-    evaluate = ("evaluate", "--model", tmp_path / "again", "--json")
-    assert json.loads(succeed(capsys, *evaluate))["shapes"] == len(sides[1])
-    for path in (data / "bumpy").iterdir():  # other data, of which the table knows nothing
-        path.rename(path.with_stem(f"other_{path.stem}"))
-    cli.main([*map(str, evaluate), "--data", str(data)])
-    assert f"{data}: groups of the training is left out, because groups='" in capsys.readouterr().err
-    pointset.pack_run(tmp_path / "again", tmp_path / "again.pointset")
-    assert pointset.load_run(tmp_path / "again.pointset")[1]["data"]["groups"] == "groups.csv"
 
 
 def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, capsys):
