@@ -18,7 +18,7 @@ from pointset.viz.charts import (
     pair_styles,
     with_legend,
 )
-from pointset.viz.color import attention_ramp, attention_scale, count_scale, reach_of, signed_scale
+from pointset.viz.color import attention_scale, count_scale, signed_scale
 from pointset.viz.confusion import RIGHT, WRONG, draw_confusions
 
 COUNTS = np.array([[8, 2, 0], [0, 5, 0], [1, 3, 6]])
@@ -69,7 +69,6 @@ def test_many_rows_have_a_colour_for_each_encoder_and_a_marker_for_each_pooling(
     styles = pair_styles(list(itertools.product(("rff", "isab16"), ("max", "mean", "pma"))))
     assert len({(style["color"], style["marker"]) for style in styles.values()}) == 6
     assert len({styles["rff", other]["color"] for other in ("max", "mean", "pma")}) == 1
-    assert len({styles[one, "pma"]["marker"] for one in ("rff", "isab16")}) == 1
     assert list(pair_legend(styles)) == ["rff-", "isab16-", "-max", "-mean", "-pma"]
 
 
@@ -122,35 +121,12 @@ def test_ticks_stand_at_their_values(reach):
     assert scale.positions(np.array([0.0, 1e-9, 1 / reach, reach, 1e9])).tolist() == [0, 0, 0, 1, 1]
 
 
-def test_the_reach_is_a_power_of_two_within_bounds():
-    uniform, sharp = np.ones(1000), np.r_[np.full(20, 500.0), np.zeros(980)]
-    middling = np.r_[np.full(20, 7.0), np.ones(980)]
-    assert [reach_of(values) for values in (uniform, sharp, middling)] == [2, 64, 8]
-
-
-def test_ramps_run_evenly_in_lightness_and_never_into_the_background():
-    light, dark = attention_ramp() @ LUMA, attention_ramp(dark=True) @ LUMA
-    assert (np.diff(light) <= 1e-3).all()
-    assert light.max() < 0.9
-    assert 0.15 < dark[0] < 0.35
-    assert dark[-1] > 0.7
-
-
-def test_the_middle_of_a_signed_scale_is_grey_and_its_ends_differ():
-    scale, values = signed_scale(0.5), np.array([-0.5, 0.0, 0.5])
-    low, middle, high = scale.colors_of(values)
+def test_the_middle_of_a_signed_scale_is_grey_its_ends_differ_and_a_count_of_one_differs_from_zero():
+    low, middle, high = signed_scale(0.5).colors_of(np.array([-0.5, 0.0, 0.5]))
     assert 0.8 < middle.min() <= middle.max() < 0.9
     assert np.ptp(middle) < 0.03
     assert low[2] > low[1]
     assert high[0] > high[2]
-    emphasis = scale.emphasis(values)
-    assert emphasis[0] == emphasis[2] > 0.5 > emphasis[1]
-
-
-def test_a_count_of_one_differs_visibly_from_zero():
-    scale, values = count_scale(50), np.array([0.0, 1.0])
-    none, one = scale.colors_of(values)
+    none, one = count_scale(50).colors_of(np.array([0.0, 1.0]))
     assert abs((none - one) @ LUMA) > 0.15
-    assert (scale.emphasis(values) > 0.5).tolist() == [False, True]
-    assert [label for _, label in scale.ticks] == ["0", "1", "50"]
-    assert [label for _, label in count_scale(1).ticks] == ["0", "1"]
+    assert [label for _, label in count_scale(50).ticks] == ["0", "1", "50"]

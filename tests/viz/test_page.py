@@ -15,7 +15,6 @@ import trimesh
 
 from pointset.data import Mesh, sample_points
 from pointset.errors import PointsetError
-from pointset.explain.faithfulness import REMOVED_SHARES, Curves
 from pointset.explain.maps import AttentionMap
 from pointset.viz import draw_maps, draw_pooling_comparison, export_cloud, make_page, save
 from pointset.viz.color import scale_for
@@ -41,13 +40,6 @@ def test_the_page_carries_the_weights(attention, cloud):
     positions = np.frombuffer(base64.b64decode(data["positions"]), dtype="<i2").reshape(-1, 3) / 32767
     ratio = np.ptp(positions, axis=0) / np.ptp(cloud, axis=0)
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
-
-
-def test_rings_are_explained_where_there_are_any(attention, cloud):
-    plain = attention("pools")
-    sparse = dataclasses.replace(plain, weights=plain.weights * (torch.arange(len(cloud)) > 3))
-    layers = content(make_page([plain, sparse], cloud).html)["layers"]
-    assert ["exactly 0" in layer["meaning"] for layer in layers] == [False, True]
 
 
 def test_text_of_the_user_stays_text(attention, cloud):
@@ -109,15 +101,6 @@ def test_heads_and_queries_can_be_chosen(attention, cloud):
     both = content(make_page([attention("reads"), attention("pools", rows=1)], cloud, queries=[2]).html)["layers"]
     assert [layer["rows"] for layer in both] == [[2], [0]]
     assert both[0]["marks"] == [-1]
-
-
-def test_a_page_draws_the_curves_of_explanations(attention, cloud):
-    falling, level = 1 - np.array([REMOVED_SHARES]), np.ones((1, len(REMOVED_SHARES)))
-    checks = {"occlusion": Curves(falling, level), "random": Curves(level, level)}
-    page = make_page(attention("reads"), cloud, checks=checks).html
-    assert page.count("<polyline") == 4
-    assert "occlusion (52 %)" in page
-    assert "random (100 %)" in page
 
 
 made = trimesh.creation.box((2, 1, 4), transform=trimesh.transformations.translation_matrix((5, 0, 0)))

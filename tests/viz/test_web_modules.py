@@ -1,4 +1,4 @@
-"""The JavaScript modules in node: camera, products, panels, and shapes read, sampled and normalised as in Python."""
+"""The JavaScript modules in node: camera, panels, and shapes read, sampled and normalised as in Python."""
 
 import base64
 import struct
@@ -22,23 +22,6 @@ def test_the_camera_is_that_of_python(in_node):
     local = points @ camera.axes().T
     nearness = 3 / (3 - local[:, 2])
     np.testing.assert_allclose(found, np.column_stack([local[:, :2] * nearness[:, None], local[:, 2]]), atol=1e-9)
-
-
-@pytest.mark.parametrize(("rows", "columns", "inner"), [(16, 8, 32), (5, 9, 800), (37, 41, 1), (1, 1, 3), (3, 130, 7)])
-def test_products_of_matrices(in_node, rows, columns, inner):
-    """Also for views of larger matrices, with a view as the result."""
-    rng = np.random.default_rng(0)
-    A, B = rng.normal(size=(rows, inner + 2)), rng.normal(size=(columns, inner + 5))
-    bias, C = rng.normal(size=columns), np.ones((rows, columns + 3))
-    given = {
-        "A": {"rows": rows, "columns": inner, "data": A.ravel().tolist(), "start": 2, "stride": inner + 2},
-        "B": {"rows": columns, "columns": inner, "data": B.ravel().tolist(), "start": 1, "stride": inner + 5},
-        "C": {"data": C.ravel().tolist(), "start": 3, "stride": columns + 3},
-        "bias": bias.tolist(),
-    }
-    written = in_node("tensors", "product(given.A, given.B, given.bias, given.C).data", given)
-    C[:, 3:] = A[:, 2:] @ B[:, 1 : 1 + inner].T + bias
-    np.testing.assert_allclose(written, C.ravel(), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(
