@@ -187,10 +187,8 @@ def write_shapes(folder: Path, shapes: int = 8, points: int = 64) -> Path:
 
 def write_pools(folder: Path, train: int = 12, test: int = 6, classes: int = 3) -> Path:
     """Write random clouds, see `pool`."""
-    pools = {"train": pool(train, classes, seed=train), "test": pool(test, classes, seed=test)}
-    return write_release(
-        folder, pools["train"].classes, {split: (own.points, own.labels) for split, own in pools.items()}
-    )
+    sets = {"train": pool(train, classes, seed=train), "test": pool(test, classes, seed=test)}
+    return write_release(folder, sets["train"].classes, {part: (own.points, own.labels) for part, own in sets.items()})
 
 
 def small(name: str = "isab4-pma", **options: Any) -> Any:
@@ -198,11 +196,9 @@ def small(name: str = "isab4-pma", **options: Any) -> Any:
     return pointset.create_model(name, classes=3, **{"dim": 16, **options})
 
 
-def train_run(
-    run: Path, clouds: Path, name: str, points: int = 16, recipe: Recipe | None = None, **options: Any
-) -> Any:
-    """Train a model on a folder of clouds, for an epoch, and keep the run; the width is 8 unless it is given."""
-    sets = pointset.load_dataset(clouds, points=points)
+def train_run(run: Path, data: Path, name: str, points: int = 16, recipe: Recipe | None = None, **options: Any) -> Any:
+    """Train a model on a folder of data, for an epoch, and keep the run; the width is 8 unless it is given."""
+    sets = pointset.load_dataset(data, points=points)
     model = pointset.create_model(name, classes=len(sets.classes), **{"dim": 8, **options})
     return pointset.fit(model, sets, recipe or Recipe(epochs=1), run=run, progress=False).model
 
@@ -218,9 +214,9 @@ def ship(name: str, folder: Path, clouds: Path, recipe: Recipe | None = None, **
 
 def moved(module: nn.Module) -> nn.Module:
     """The module in float64, with weights and statistics that differ from their initial values."""
-    generator = torch.Generator().manual_seed(5)
-    for tensor in module.state_dict().values():
-        if tensor.is_floating_point():
+    generator, weights = torch.Generator().manual_seed(5), dict(module.named_parameters())
+    for name, tensor in module.state_dict().items():
+        if name in weights or "running_" in name:
             tensor += 0.3 * torch.rand(tensor.shape, generator=generator)
     return module.double()
 

@@ -5,14 +5,12 @@ import math
 
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from toy import OWN_WEIGHTS, Sharpened, normal
 
 import pointset
-from pointset import create_model
+from pointset import PointsetError, create_model
 from pointset.configuration import AttentionOptions
-from pointset.errors import PointsetError
 from pointset.explain.importance import rollout
 from pointset.nn import ISAB, Weights, scores
 from pointset.nn.attention import Multihead, explicit
@@ -284,10 +282,8 @@ def test_every_order_of_products_gives_the_same_attention(weights, score, output
     K, V = Projection(Y, attention.key), Projection(Y, attention.value)
     expected = attention.output(explicit(attention.query(X), K, V, mask, attention.score, attention.weights))
     torch.testing.assert_close(found, expected)
-    for (name, parameter), *both in zip(
-        attention.named_parameters(), gradients(found), gradients(expected), strict=True
-    ):
-        one, other = (torch.zeros_like(parameter) if gradient is None else gradient for gradient in both)
+    for (name, weight), *both in zip(attention.named_parameters(), gradients(found), gradients(expected), strict=True):
+        one, other = (torch.zeros_like(weight) if gradient is None else gradient for gradient in both)
         torch.testing.assert_close(one, other, msg=lambda text, name=name: f"{name}: {text}")
 
 
@@ -344,34 +340,6 @@ def test_writing(small_tiles, rows):
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     with torch.no_grad():
         torch.testing.assert_close(written(write_rows)(*written_inputs(rows=rows)), expected[0], rtol=1e-12, atol=1e-12)
-
-
-def learned(model: nn.Module, points: Tensor, masked: bool) -> list[Tensor]:
-    """Logits, and the gradients of points and parameters; of three masked sets one is empty."""
-    mask = normal(*points.shape[:2], seed=1) > 0
-    mask[1] = False
-    points = points.clone().requires_grad_()
-    model.zero_grad()
-    logits = model(points, mask if masked else None)
-    F.cross_entropy(logits, torch.arange(len(points))).backward()
-    return [logits.detach(), points.grad, *(p.grad for p in model.parameters() if p.grad is not None)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("form", ["reference", "paper"])
-@pytest.mark.parametrize(
-    ("name", "dtype", "tolerance"),
-    [("isab16-pma", torch.float64, 1e-12), ("isab3-pma4", torch.float32, 2e-5), ("sab-pma", torch.float64, 1e-12)],
-)
-@pytest.mark.usefixtures("small_tiles")
-def test_models_compute_the_same_with_and_without_tiles(name, dtype, tolerance, form, masked, monkeypatch):
-    model = create_model(name, classes=5, dim=32, form=form, dropout=0.0).to(dtype)
-    points = normal(3, 83, 3).to(dtype)
-    found = learned(model, points, masked)
-    plain_operations(monkeypatch)
-    expected = learned(model, points, masked)
-    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.slow

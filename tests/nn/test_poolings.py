@@ -170,9 +170,7 @@ def test_an_empty_set_pools_to_zero_and_no_gradient_is_lost_or_broken(listed, tr
     assert [key for key, value in pool.named_parameters() if value.grad is None or not value.grad.any()] == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "listed"), [*(("pooling", name) for name in [*WHOLE, "dumlp3"]), ("encoder", "dumlp3")]
-)
+@pytest.mark.parametrize(("kind", "listed"), [*(("pooling", one) for one in [*WHOLE, "dumlp3"]), ("encoder", "dumlp3")])
 @pytest.mark.parametrize("masked", [False, True])
 def test_gradients_are_exact(kind, listed, masked):
     part = moved(part_of(kind, listed))

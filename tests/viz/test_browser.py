@@ -14,8 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 import pointset
-from pointset.explain.maps import AttentionMap
-from pointset.export.javascript import to_plain_data
+from pointset import AttentionMap, to_plain_data
 from pointset.viz import make_page
 from pointset.viz.color import scale_for
 from pointset.viz.live import make_live_page

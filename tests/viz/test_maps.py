@@ -13,8 +13,7 @@ from PIL import Image
 from scipy.ndimage import find_objects, label
 
 import pointset
-from pointset.errors import PointsetError
-from pointset.explain.maps import AttentionMap
+from pointset import AttentionMap, PointsetError
 from pointset.viz import (
     Camera,
     draw_clouds,
