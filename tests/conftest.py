@@ -23,12 +23,7 @@ import torch
 from jaxtyping import config, install_import_hook
 
 # Shape annotations are checked here and nowhere else: at run time they would cost 20 us a call.
-TYPED = (
-    "pointset.nn",
-    "pointset.tasks.clustering",
-    "pointset.zoo.classifiers",
-    "pointset.zoo.models",
-)
+TYPED = ("pointset.nn", "pointset.tasks.clustering", "pointset.zoo.classifiers", "pointset.zoo.models")
 install_import_hook(TYPED, "beartype.beartype")
 
 
@@ -184,9 +179,7 @@ def in_node() -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """A headless Chromium with software WebGL: that of the system, or the one downloaded by playwright."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-    )
+    playwright = pytest.importorskip("playwright.sync_api", reason="not installed: pip install playwright")
     with playwright.sync_playwright() as driver:
         own = driver.chromium.executable_path
         path = next((found for name in CHROMIUM if (found := shutil.which(name))), own if Path(own).exists() else None)

@@ -150,10 +150,7 @@ PROGRAMS = {
         ("torch",),
     ),
     "every room": ("import pointset\npointset.viz, pointset.tasks, pointset.nn, pointset.create_model", HEAVY),
-    "a training, and what a comparison runs": (
-        f"import pointset.comparison.comparing, pointset.tasks\n{TRAINING}",
-        SLOW,
-    ),
+    "a training and a comparison": (f"import pointset.comparison.comparing, pointset.tasks\n{TRAINING}", SLOW),
 }
 
 
@@ -372,7 +369,7 @@ def test_the_example_runs(name, tmp_path, monkeypatch):
     exec(PRESENT, known)
     examples = doctest.DocTestParser().get_doctest(inspect.getdoc(public(name)), known, name, None, None)
     said = []
-    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples, out=said.append)
+    doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(examples, out=said.append)
     pyplot.close("all")
     assert not said, "".join(said)
 

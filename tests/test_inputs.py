@@ -13,23 +13,20 @@ import pytest
 import torch
 
 import pointset
-from pointset import DataOptions, PointsetError, PointSets, corrupt, data, fit_automatic, nn, viz
+from pointset import DataOptions, ModelOptions, PointsetError, PointSets, Recipe, corrupt, data, fit_automatic, nn, viz
 from pointset.configuration import AttentionOptions, Checked, Count, NonNegative, Positive, ScoreScale, Seed, Share
 from pointset.data.augmentations import CutMix, recipe_augmentations
 from pointset.data.groups import group_keys
 from pointset.data.preparation import Preparation
 from pointset.errors import REPEATED, escaped, one_line, place_in_own_code, quoted
-from pointset.evaluation import accuracy_by_size
 from pointset.evaluation.calibration import reliability
 from pointset.explain.faithfulness import check_explanations
 from pointset.explain.importance import critical_points, occlusion_influence
 from pointset.explain.specialisation import specialisation
 from pointset.training.objectives import Classification
-from pointset.training.recipe import Recipe
 from pointset.viz.live import make_live_page
 from pointset.viz.rows import as_cloud
 from pointset.zoo.classifiers import Classifier, checked_points
-from pointset.zoo.options import ModelOptions
 from pointset.zoo.transfer import start_from
 
 MODEL = pointset.create_model("rff-max", classes=3, dim=8)
@@ -94,6 +91,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: data.Jitter()(BATCH.numpy(), GENERATOR), "points|[B, n, 3]|float32 [2, 5, 3]"),
     (lambda: data.augmentation_from_names(("scale", "jiter")), "rotate-any|cutmix-k|'jiter'"),
     (lambda: recipe_augmentations(("cutmix-r", "scale")), "cutmix-r|put it last"),
+    (lambda: DataOptions(features=("a", "a")), "features must be different names|a, a"),
     (lambda: DataOptions(up="z", turned=("stl",)), "turned|'stl'|such as .obj|up=z"),
     (lambda: PointSets(pool(), DataOptions(points=6), name="x"), "points=6|5 that x holds"),
     (lambda: SETS.split_validation(1.0, 0), "fraction|1.0"),
@@ -108,7 +106,6 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (type("Middle", (nn.StatisticPool,), {"statistics": ("median",)}), "statistics of Middle |, got |median"),
     (lambda: weigh(lambda z: z.sum(dim=-1)), "'<lambda>' must return weights [3, 2, 4, 6], got [3, 2, 4]"),
     (lambda: reliability(np.zeros((0, 3)), np.zeros(0, int), bins=15), "got 0 and 15"),
-    (lambda: accuracy_by_size(MODEL, SETS, (8, 0)), "points|0"),
     (lambda: corrupt(BATCH, "gausian", 1), "'gausian'|did you mean gaussian|upsampling"),
     (lambda: corrupt(BATCH, "shear", 0), "severity of shear|1, 2, 3, 4 or 5|0"),
     (lambda: corrupt(torch.zeros(9), "shear"), "[B, n, 3]|got float32 [9]"),
@@ -150,7 +147,6 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: data.normalize_points(CLOUD, "unit-sphere"), "float32 [5, 3]: for one cloud give points[None]"),
     (lambda: data.normalize_points(BATCH, "unit-sphere", BATCH[:, :4, 0] > 0), "mask must be bool [2, 5]| bool [2, 4]"),
     (lambda: data.normalize_points(BATCH, "sphere"), "unit-sphere, standardize, center-standardize|none|'sphere'"),
-    (lambda: data.sample_points(TRIANGLE, 0, seed=0), "n must be | at least 1, got 0"),
     (lambda: data.sample_points(TRIANGLE, 1, seed=-1), "seed |-1"),
     (lambda: data.sample_points(TRIANGLE, 1, seed=0, sampler="even"), "uniform, fps, poisson, got 'even'"),
     (lambda: data.downsample(np.zeros((5, 2)), 3, seed=0), "finite numbers [N, 3], got [5, 2]"),
@@ -172,7 +168,6 @@ OPTIONS = [
     ({"coverage": "seeds"}, "coverage='seeds' needs weights with an upper bound, got weights=softmax"),
     ({"width": 3}, "'width' is not an option of ModelOptions: did you mean"),
     ({"prenorm": True}, "prenorm needs a norm"),
-    ({"classes": 0}, "classes must be | at least 1, got 0"),
     ({"pretrained": "modelnet40-1025"}, "isab16-pma.modelnet40-1025|did you mean |isab16-pma.modelnet40-1024"),
     ({"pretrained": "modelnet40-1024", "dim": 13}, "dim=|, not 13"),
 ]

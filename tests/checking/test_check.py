@@ -107,12 +107,10 @@ def test_obj_files_beside_others_are_the_same_with_y_up_and_others_are_named(tmp
     trimesh.Trimesh(chairs[1].vertices, chairs[1].faces, process=False).export(tmp_path / "chair" / "z.obj")
     found = pointset.check_data(tmp_path, progress=False)
     twins = {frozenset((each.file, each.twin)): each for each in found.suspects if each.twin and each.kind != "label"}
-    as_usual, unusual = (
-        twins[frozenset(pair)] for pair in (("chair/y.obj", "chair/0.off"), ("chair/z.obj", "chair/1.off"))
-    )
-    assert as_usual.kind == unusual.kind == "identical geometry"
+    usual, unusual = (twins[frozenset(two)] for two in (("chair/y.obj", "chair/0.off"), ("chair/z.obj", "chair/1.off")))
+    assert usual.kind == unusual.kind == "identical geometry"
     assert unusual.note.endswith("with another axis up")
-    assert not as_usual.note.endswith("with another axis up")
+    assert not usual.note.endswith("with another axis up")
     said = "\n".join(overview(found.shapes))
     assert ".obj files, which usually have Y up: beside others, they are turned to Z up" in said
     odd = [each for each in found.suspects if each.kind == "upward axis" and each.file.endswith(".obj")]

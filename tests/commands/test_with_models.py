@@ -43,9 +43,7 @@ def test_every_format_is_written(suffix, isab_run, shape, tmp_path, capsys):
     assert f"saved in {output}" in printed
 
 
-def test_explanations_are_checked_and_the_prediction_and_the_layers_are_there_for_programs(
-    isab_run, shape, tmp_path, capsys
-):
+def test_explanations_are_checked_and_layers_are_told_to_programs(isab_run, shape, tmp_path, capsys):
     command = ("attend", shape, "--model", isab_run, "-o", tmp_path / "box.html", "--points", "60", "--check")
     assert "occlusion" in succeed(capsys, *command)
     page = (tmp_path / "box.html").read_text()
@@ -179,9 +177,7 @@ def test_probabilities_are_those_at_the_temperature_of_the_card(scan, shipped, t
 
 
 @pytest.mark.parametrize(("temperature", "median", "doubtful"), [("0.001", "1e9", False), ("2.0", "1e-30", True)])
-def test_a_class_more_likely_wrong_than_right_is_not_to_be_trusted(
-    temperature, median, doubtful, scan, shipped, tmp_path, capsys, monkeypatch
-):
+def test_a_doubtful_class_is_not_trusted(temperature, median, doubtful, scan, shipped, tmp_path, capsys, monkeypatch):
     trained = shutil.copytree(shipped, tmp_path / "trained")
     card = trained / NAME / "card.toml"
     text = card.read_text().replace("= 2.0", f"= {temperature}").replace("= 1e9", f"= {median}")

@@ -18,20 +18,17 @@ import toy
 from toy import results
 
 import pointset
+from pointset import DataOptions, ModelOptions, PointsetError, Recipe
 from pointset.comparison import comparing
 from pointset.comparison.comparing import report_finished, save_tables
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison, gather
 from pointset.comparison.runs import make_runs
-from pointset.data.options import DataOptions
-from pointset.errors import PointsetError
 from pointset.evaluation.predictions import load_predictions, save_predictions
 from pointset.runs.locks import lock_folder
 from pointset.runs.records import write_or_compare
 from pointset.runs.workers import Workers
 from pointset.tasks.classification import Classification
-from pointset.training.recipe import Recipe
-from pointset.zoo.options import ModelOptions
 
 pytestmark = pytest.mark.slow
 

@@ -12,23 +12,19 @@ from pathlib import Path
 import pytest
 
 import pointset
+from pointset import Comparison, DataOptions, ModelOptions, PointsetError, Recipe
 from pointset.commands.flags import Options, quick_options
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Metric, Published, Row
 from pointset.comparison.pairs import NOT_DISTINGUISHABLE, Pair
-from pointset.comparison.results import Comparison
 from pointset.comparison.runs import FinishedRun, Run, make_runs
 from pointset.comparison.statistics import Interval
 from pointset.comparison.tables import as_latex, format_table, in_table, make_cells
 from pointset.comparison.verdict import ModelRow, Verdict
-from pointset.data.options import DataOptions
-from pointset.errors import PointsetError
 from pointset.evaluation.costs import Cost
 from pointset.tasks import MaxRegression, shipped_experiment, task_recipe
 from pointset.tasks.classification import Classification
 from pointset.tasks.experiments import TASKS, read_experiment
-from pointset.training.recipe import Recipe
-from pointset.zoo.options import ModelOptions
 
 WHOLE = """
 title = "Pooling, by size"

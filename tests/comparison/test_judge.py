@@ -11,7 +11,7 @@ from command_line import succeed
 from scipy import stats
 
 import pointset
-from pointset.comparison.judge import judge
+from pointset import PointsetError, judge
 from pointset.comparison.pairs import Design, compare_models
 from pointset.comparison.statistics import (
     Spread,
@@ -24,7 +24,6 @@ from pointset.comparison.statistics import (
     mean_interval,
     measure_spreads,
 )
-from pointset.errors import PointsetError
 
 ITEMS, LABELS = 200, ("cup", "lamp", "chair")
 
@@ -118,6 +117,7 @@ def test_models_that_agree_on_every_item_do_not_say_what_can_be_told(frame):
 def test_a_model_without_a_seed_stands_beside_networks_with_seeds(frame):
     once = frame[(frame.model != "svm") | (frame.seed == 0)]
     assert judge(once).pair("svm", "network").p is None
+    assert "svm has one run, which" in str(judge(once))
     named = judge(once, deterministic=["svm"])
     assert named.pair("svm", "tree").distinguishable
     assert {row["model"]: row["seeds"] for row in named.table()} == {"svm": "none", "network": "3", "tree": "3"}
@@ -244,9 +244,8 @@ def test_the_interval_of_a_mean_agrees_with_a_mixed_model():
 
     rng, seeds, items = np.random.default_rng(0), 5, 12
     scores = rng.normal(size=(seeds, 1)) + rng.normal(size=items) + 0.5 * rng.normal(size=(seeds, items))
-    frame = pandas.DataFrame(
-        {"y": scores.ravel(), "seed": np.repeat(range(seeds), items), "item": np.tile(range(items), seeds), "all": 1}
-    )
+    places = {"seed": np.repeat(range(seeds), items), "item": np.tile(range(items), seeds)}
+    frame = pandas.DataFrame({"y": scores.ravel(), "all": 1, **places})
     formulas = {"seed": "0 + C(seed)", "item": "0 + C(item)"}
     model = MixedLM.from_formula("y ~ 1", groups="all", re_formula="0", vc_formula=formulas, data=frame)
     fitted = model.fit(method="lbfgs")

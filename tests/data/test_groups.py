@@ -77,9 +77,7 @@ def test_validation_keeps_groups():
     assert len(train) + len(validation) == 24
 
 
-@pytest.mark.parametrize(
-    "given", [["x", "y", "x", "z"], (3, 1, 3, 0), np.array([2, 0, 2, 1]), torch.tensor([5, 1, 5, 7])]
-)
+@pytest.mark.parametrize("given", [list("xyxz"), (3, 1, 3, 0), np.array([2, 0, 2, 1]), torch.tensor([5, 1, 5, 7])])
 def test_groups_of_sets_in_memory_are_any_sequence(given):
     sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(4, 8, 3)), ["a", "b"] * 2).grouped(given)
     assert number_groups(sets.groups.tolist()).tolist() == [0, 1, 0, 2]

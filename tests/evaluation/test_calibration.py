@@ -16,18 +16,15 @@ from sklearn.svm import SVC
 from toy import train_run
 
 import pointset
+from pointset import Evaluation, PointsetError, Recipe, load_run
 from pointset.data.axes import TURNS, UP_TO_Z, turned_up
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.errors import PointsetError
-from pointset.evaluation import Evaluation
 from pointset.evaluation.calibration import brier_score, fit_temperature, probabilities, reliability
 from pointset.evaluation.embedding import Embedded, embed_files, load_embedded
 from pointset.evaluation.predictions import validation_temperature
 from pointset.evaluation.shape_files import Failure, accuracy_of, guess, next_step
 from pointset.evaluation.upright import best_turn, turn_scores
 from pointset.explain.importance import similarity_influence
-from pointset.training.loading import load_run
-from pointset.training.recipe import Recipe
 from pointset.zoo.predicting import Prediction
 from pointset.zoo.pretrained import ANY_POSE, USUAL
 
@@ -120,9 +117,7 @@ def train(data, run, **changes):
     train_run(run, data, "rff-max", 24, recipe, dim=16, dropout=0.0)
 
 
-def test_the_temperature_is_that_of_the_held_out_shapes_and_the_command_keeps_the_accuracy(
-    clouds_folder, tmp_path, capsys
-):
+def test_the_temperature_is_that_of_held_out_shapes_and_keeps_the_accuracy(clouds_folder, tmp_path, capsys):
     train(clouds_folder, tmp_path)
     model, description = pointset.load_run(tmp_path)
     _, held_out = pointset.load_dataset(clouds_folder, "train", 24).split_validation(0.3, seed=0)

@@ -13,11 +13,9 @@ from torch import Generator, Tensor, nn
 from toy import pool
 
 import pointset
+from pointset import DataOptions, PointsetError, PointSets
 from pointset.data.catalogue.cards import load_card
 from pointset.data.normalize import normalize_points, unit_sphere
-from pointset.data.options import DataOptions
-from pointset.data.point_sets import PointSets
-from pointset.errors import PointsetError
 from pointset.evaluation import Robustness, accuracy_by_size, corrupted_sets, robustness
 from pointset.evaluation.corruptions import (
     CORRUPTIONS,
@@ -190,9 +188,7 @@ def test_local_dropout_makes_one_to_seven_patches():
     assert counts[7] > 20
 
 
-UNIFORM = [
-    ("uniform", severity, stats.uniform(-it, 2 * it)) for severity, it in by_severity(0.01, 0.02, 0.03, 0.04, 0.05)
-]
+UNIFORM = [("uniform", level, stats.uniform(-it, 2 * it)) for level, it in by_severity(0.01, 0.02, 0.03, 0.04, 0.05)]
 GAUSSIAN = [("gaussian", level, stats.norm(0, it)) for level, it in by_severity(0.01, 0.015, 0.02, 0.025, 0.03)]
 
 
@@ -295,10 +291,9 @@ def test_free_form_distortion_is_the_sum_of_its_definition(severity, amount):
     torch.testing.assert_close(corrupt_sphere(points, "distortion", severity, seeded(7)), expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "kernel"), [("distortion_rbf", "multiquadric"), ("distortion_rbf_inv", "inverse_multiquadric")]
-)
-def test_radial_distortion_agrees_with_scipy(name, kernel):
+@pytest.mark.parametrize("inverse", [False, True])
+def test_radial_distortion_agrees_with_scipy(inverse):
+    name, kernel = f"distortion_rbf{'_inv' * inverse}", f"{'inverse_' * inverse}multiquadric"
     points = clouds(2, 50).double()
     line = np.linspace(-1, 1, 5)
     controls = np.stack(np.meshgrid(line, line, line, indexing="ij"), axis=-1).reshape(-1, 3)

@@ -15,18 +15,17 @@ from torch import Tensor, nn
 from toy import same_weights
 
 import pointset
+from pointset import ModelOptions, check_symmetry
 from pointset.comparison.comparing import warn_of_order
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.configuration import AttentionOptions
 from pointset.evaluation.costs import flops, latency_ms, measure_costs, multiply_adds
-from pointset.evaluation.symmetry import check_symmetry
 from pointset.nn import Pooling, registry
 from pointset.nn.blocks import ISAB, PMA, SAB
 from pointset.nn.fast import kernels, writing
 from pointset.nn.fast.kernels import FEW_KEYS
 from pointset.nn.masks import masked_sum
 from pointset.tasks import MaxRegression, task_recipe
-from pointset.zoo.options import ModelOptions
 
 
 def masked(X: Tensor, mask: Tensor) -> Tensor:

@@ -10,11 +10,8 @@ from torch import nn
 from toy import covering_models, pool
 
 import pointset
+from pointset import AttentionMap, DataOptions, PointsetError, PointSets, find_map
 from pointset.configuration import AttentionOptions
-from pointset.data.options import DataOptions
-from pointset.data.point_sets import PointSets
-from pointset.errors import PointsetError
-from pointset.explain.maps import AttentionMap, find_map
 from pointset.explain.specialisation import DESCRIPTIONS, specialisation, untrained
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, SAB

@@ -11,11 +11,10 @@ from command_line import asked
 from torch import nn
 
 import pointset
-from pointset.errors import PointsetError
+from pointset import PointsetError, attention_maps
 from pointset.explain.faithfulness import EXPLANATIONS, check_explanations
 from pointset.explain.importance import critical_points, occlusion_influence, rollout
 from pointset.explain.inspection import network_of
-from pointset.explain.maps import attention_maps
 from pointset.explain.support import exact_support, support_map
 from pointset.zoo.models import mix
 
@@ -161,13 +160,11 @@ def test_a_faithful_explanation_beats_the_random_order(far_cloud):
         assert by.deletion[0, 0] == by.insertion[0, 0] == pytest.approx(whole)
 
 
-@pytest.mark.parametrize(
-    ("name", "missing"), [("isab4-pma", {"critical points"}), ("rff-max", {"attention", "rollout"})]
-)
-def test_every_explanation_that_a_model_has_is_checked(name, missing):
+@pytest.mark.parametrize(("name", "lacks"), [("isab4-pma", {"critical points"}), ("rff-max", {"attention", "rollout"})])
+def test_every_explanation_that_a_model_has_is_checked(name, lacks):
     model = pointset.create_model(name, classes=3, dim=16).eval()
     curves = check_explanations(model, [torch.randn(20, 3)])
-    assert set(curves) == {*EXPLANATIONS, "random"} - missing
+    assert set(curves) == {*EXPLANATIONS, "random"} - lacks
     assert all(np.isfinite(by.deletion).all() for by in curves.values())
 
 

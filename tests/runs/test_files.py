@@ -244,15 +244,7 @@ def test_texts_of_every_table_are_no_formulas_and_read_back_unchanged_and_number
 MOST = 60
 """Mutations of a file that are tried, drawn at random from all."""
 VALUES = (5, "x", None, [], {}, True, 10**30, -1, [[1]])
-EXPERIMENT = """data = "{data}"
-models = ["rff-max"]
-points = [8]
-seeds = [0]
-[model]
-dim = 8
-[recipe]
-epochs = 1
-"""
+TOML = 'data = "{data}"\nmodels = ["rff-max"]\npoints = [8]\nseeds = [0]\n[model]\ndim = 8\n[recipe]\nepochs = 1\n'
 
 
 def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -384,7 +376,7 @@ def test_checkpoints(run, clouds_folder):
 @pytest.fixture(scope="module")
 def compared(clouds_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("compared")
-    (folder / "it.toml").write_text(EXPERIMENT.format(data=clouds_folder))
+    (folder / "it.toml").write_text(TOML.format(data=clouds_folder))
     plain = read_experiment(folder / "it.toml")
     experiment = replace(plain, task=replace(plain.task, robustness_seeds=(0,)))  # type: ignore[type-var]
     run_experiment(experiment, folder, Workers(1), progress=False, report=False)
@@ -428,7 +420,7 @@ def test_shipped_models(clouds_folder, tmp_path, monkeypatch, capsys):
 
 def test_experiments_and_plans(clouds_folder, tmp_path):
     file, plan = tmp_path / "it.toml", tmp_path / "plan.json"
-    file.write_text(EXPERIMENT.format(data=clouds_folder))
+    file.write_text(TOML.format(data=clouds_folder))
     check(file, lambda: read_experiment(file))
     records.write_json(plan, {"steps": 60, "folds": 1})
     check(plan, lambda: Plan.read(plan))

@@ -193,13 +193,8 @@ def test_interrupts_are_handled_again_behind_the_block():
 
 @pytest.mark.slow
 def test_a_worker_ends_with_its_parent():
-    worker = """
-import os, sys, time
-from pointset.runs import system
-system.end_with(os.getppid())
-print(os.getpid(), flush=True)
-time.sleep(60)
-"""
+    worker = "import os, time; from pointset.runs import system; system.end_with(os.getppid())"
+    worker += "; print(os.getpid(), flush=True); time.sleep(60)"
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {worker!r}])"
     with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -208,16 +203,14 @@ time.sleep(60)
     child.wait(timeout=20)
 
 
-@pytest.mark.parametrize(
-    ("load", "fixed", "threads"), [(0.2, False, "8"), (6.4, False, "2"), (30.0, False, "1"), (6.4, True, None)]
-)
-def test_threads_sleep_when_idle_and_take_free_cores(load, fixed, threads, monkeypatch):
+@pytest.mark.parametrize(("load", "threads"), [(0.2, "8"), (6.4, "2"), (30.0, "1"), (6.4, None)])
+def test_threads_sleep_when_idle_and_take_free_cores(load, threads, monkeypatch):
     monkeypatch.setattr(system.os, "getloadavg", lambda: (load, load, load))
     monkeypatch.setattr(system.os, "sched_getaffinity", lambda _: set(range(8)))
     for name in ("OMP_WAIT_POLICY", "KMP_BLOCKTIME", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "")  # restored at the end
         monkeypatch.delenv(name)
-    system.share_cores(fixed)
+    system.share_cores(fixed=threads is None)
     assert system.os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
     assert system.os.environ.get("OMP_NUM_THREADS") == threads
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
@@ -273,9 +266,9 @@ def started(tmp_path):
     """Starts commands, each in its own session, and ends their remaining processes."""
     begun: list[subprocess.Popen[str]] = []
 
-    def start(*arguments: str, path: str = "") -> subprocess.Popen[str]:
+    def start(*arguments: str) -> subprocess.Popen[str]:
         env = {**os.environ, "POINTSET_HOME": str(tmp_path / "home"), "PYTHONUNBUFFERED": "1"}
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, (path, str(Path(__file__).parents[2]))))
+        env["PYTHONPATH"] = str(Path(__file__).parents[2])
         options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
         begun.append(subprocess.Popen([*START, *arguments], env=env, start_new_session=True, **options))
         return begun[-1]

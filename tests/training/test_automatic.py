@@ -302,9 +302,7 @@ def test_the_clock_only_cuts_the_network_and_that_is_said(train, monkeypatch):
 
 
 @pytest.mark.parametrize("better", [True, False])
-def test_the_network_reads_coordinates_alone_where_neighbourhoods_have_the_larger_loss(
-    better, train, choice, monkeypatch
-):
+def test_the_network_reads_coordinates_alone_where_that_has_the_smaller_loss(better, train, choice, monkeypatch):
     right = torch.eye(2)[train.labels]
 
     def held_out(self, steps, fold, neighbourhoods):
@@ -319,9 +317,7 @@ def test_the_network_reads_coordinates_alone_where_neighbourhoods_have_the_large
     assert outputs.equal(right)
 
 
-def test_a_finished_choice_is_read_again_and_the_folder_of_another_run_is_refused_at_once(
-    train, rows, tmp_path, monkeypatch
-):
+def test_a_finished_choice_is_read_again_and_another_run_refused_at_once(train, rows, tmp_path, monkeypatch):
     first, run, _ = rows
     monkeypatch.setattr(automatic, "_Choice", None)
     again = fit_automatic(train, budget=0.001, run=run, progress=False)
@@ -350,9 +346,7 @@ def test_the_interval_counts_that_fits_share_shapes():
 def test_the_interval_of_groups_without_errors_is_like_that_of_one_error():
     """Few errors do not tell whether those of one group stand together: the interval must not jump at none."""
     groups = np.arange(128) // 4
-    (low, high), (lower, higher) = (
-        accuracy_interval((torch.arange(128) >= wrong).float(), groups, 102) for wrong in (0, 1)
-    )
+    (low, high), (lower, higher) = (accuracy_interval((torch.arange(128) >= n).float(), groups, 102) for n in (0, 1))
     assert high == 1
     assert abs(low - lower) < 0.03
     assert abs(high - higher) < 0.03
@@ -403,21 +397,19 @@ def test_a_split_that_divides_groups_is_told_of_until_it_is_by_groups(tmp_path, 
     data, rule = write_views(tmp_path / "data"), "all but its last 1 part"
     table = ("compare", "--models", "rff-max", "features-svm", "--seeds", "0", "--epochs", "1", "--out")
     lines = [("train", "--budget", "1s", "--run"), ("train", "features-svm", "--run"), table]
-    trained, tested = (
-        [name.rpartition("_")[0] for name in pointset.load_dataset(data, split, 128).names]
-        for split in ("train", "test")
-    )
+    names = [pointset.load_dataset(data, split, 128).names for split in ("train", "test")]
+    trained, tested = ([name.rpartition("_")[0] for name in side] for side in names)
     divided = f"{sum(name in trained for name in tested)} of {len(tested)} test shapes are siblings of training shapes"
     for number, line in enumerate(lines):
-        printed = succeed(capsys, *line, tmp_path / str(number), "--data", data, "--points", "128")
-        assert f"{divided} by names ({rule}, confirmed" in printed, line
-        assert f"with --groups '{rule}'" in printed
+        said = succeed(capsys, *line, tmp_path / str(number), "--data", data, "--points", "128")
+        assert f"{divided} by names ({rule}, confirmed" in said, line
+        assert f"with --groups '{rule}'" in said
     assert f"with --groups '{rule}'" in succeed(capsys, "data", "check", data)
     for line in lines[1:]:
-        printed = succeed(
-            capsys, *line, tmp_path / "grouped" / line[0], "--data", data, "--groups", rule, "--points", "128"
+        said = succeed(
+            capsys, *line, tmp_path / f"grouped{line[0]}", "--data", data, "--groups", rule, "--points", "128"
         )
-        assert "siblings of training" not in printed
+        assert "siblings of training" not in said
 
 
 def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, capsys):

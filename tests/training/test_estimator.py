@@ -168,11 +168,9 @@ np.save("elsewhere.npy", joblib.load(sys.argv[1]).predict_proba(np.load("X.npy")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options", [{}, {"model": "auto", "budget": 1.0}, {**SMALL, "model": "rff-aggr.softmax"}], ids=str
-)
-def test_a_fitted_one_is_read_in_another_process(options, X, y, tmp_path):
-    found = PointSetClassifier(**{"random_state": 0, **options}).fit(X, y)
+@pytest.mark.parametrize("how", [{}, {"model": "auto", "budget": 1.0}, {**SMALL, "model": "rff-aggr.softmax"}], ids=str)
+def test_a_fitted_one_is_read_in_another_process(how, X, y, tmp_path):
+    found = PointSetClassifier(**{"random_state": 0, **how}).fit(X, y)
     expected = found.predict_proba(X)
     assert np.array_equal(pickle.loads(pickle.dumps(found)).predict_proba(X), expected)
     np.save(tmp_path / "X.npy", X)

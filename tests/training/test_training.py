@@ -183,6 +183,7 @@ def test_a_shape_that_spoils_the_loss_is_named_in_training_and_in_evaluation(val
         pointset.evaluate(model, sets)
     with pytest.raises(PointsetError, match=words):
         pointset.fit(model, sets, Recipe(epochs=1), progress=False)
+    assert with_points(3.3e38, "standardize").source_pool.fault(range(6), "standardize") == ""
 
 
 @pytest.mark.parametrize(

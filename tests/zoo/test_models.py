@@ -11,11 +11,10 @@ from torch import Tensor, nn
 from toy import OWN_WEIGHTS, covering_models, normal
 
 import pointset
+from pointset import PointsetError, Recipe
 from pointset.data.axes import UP_TO_Z
 from pointset.data.neighbourhoods import WIDTHS, neighbourhood_numbers
-from pointset.errors import PointsetError
 from pointset.nn import registry
-from pointset.training.recipe import Recipe
 from pointset.zoo.names import NEIGHBOURHOODS, used_options, zoo_name
 from pointset.zoo.transfer import start_from, turn_inputs, without_neighbourhoods
 

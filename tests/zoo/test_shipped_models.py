@@ -11,16 +11,15 @@ from scipy.spatial.distance import mahalanobis
 from scipy.spatial.transform import Rotation
 
 import pointset
+from pointset import PointsetError, Recipe
 from pointset.data.catalogue.cards import load_card
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.dataset import load_like
 from pointset.data.normalize import normalize_points
 from pointset.data.options import POSES
 from pointset.data.preparation import Preparation
-from pointset.errors import PointsetError
 from pointset.evaluation.shape_files import classify_files
 from pointset.runs import records
-from pointset.training.recipe import Recipe
 from pointset.zoo import predicting, pretrained
 from pointset.zoo.pretrained import ANY_POSE, FOLDER, USUAL, TrustFigures, pretrained_card
 from pointset.zoo.trust import TRUST_FILE, Trust, load_trust

@@ -20,25 +20,6 @@ from pointset.data.shapes10 import KINDS, build_shapes10, is_current, make_shape
 from pointset.data.shapes10.build import GENERATOR_VERSION, MARKER
 from pointset.data.unusable import UnreadableShapesError
 
-GOOD = """
-name = "tiny"
-title = "Tiny"
-kind = "meshes"
-summary = "Two shapes"
-homepage = "https://example.org"
-urls = ["https://example.org/tiny.zip"]
-folder = "Tiny"
-licence = "CC0"
-citation = "Nobody"
-classes = ["a", "b"]
-up = "z"
-[splits]
-train = 1
-test = 1
-[download]
-size = 10
-"""
-
 
 def test_the_published_numbers_are_on_the_cards():
     cards = {name: load_card(name) for name in list_cards()}
@@ -67,16 +48,15 @@ def test_the_cards_are_whole_and_every_key_is_documented_beside_them():
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
-    [('title = "Tiny"', 'titel = "Tiny"', "titel"), ("size = 10", "size = 0", "download.size"), ('"z"', "z", "cannot")],
+    [('title = "', 'titel = "', "titel"), ("size = 473402300", "size = 0", "download.size"), ('"z"', "z", "cannot")],
 )
 def test_a_wrong_card_is_refused_by_file_and_key(tmp_path, monkeypatch, old, new, words):
+    good, path = (cards_folder() / "modelnet10.toml").read_text(encoding="utf-8"), tmp_path / "modelnet10.toml"
+    assert old in good
     monkeypatch.setattr(cards, "cards_folder", lambda: tmp_path)
-    path = tmp_path / "tiny.toml"
-    path.write_text(GOOD)
-    assert load_card("tiny").urls == ("https://example.org/tiny.zip",)
-    path.write_text(GOOD.replace(old, new))
+    path.write_text(good.replace(old, new), encoding="utf-8")
     with pytest.raises(PointsetError, match=words) as caught:
-        load_card("tiny")
+        load_card("modelnet10")
     assert str(path) in str(caught.value)
 
 

@@ -32,12 +32,9 @@ class Site:
 
     files: dict[str, bytes] = field(default_factory=dict)
     ranges: bool = True
-    cuts: list[int] = field(default_factory=list)
-    """Bytes of the body after which each of the next answers is cut off."""
-    answers: list[tuple[int, dict[str, str], bytes]] = field(default_factory=list)
-    """Status, headers and body to give instead of the next answers."""
-    asked: list[tuple[str, str | None]] = field(default_factory=list)
-    """Path and Range of each request."""
+    cuts: list[int] = field(default_factory=list)  # bytes of the body after which the next answers are cut off
+    answers: list[tuple[int, dict[str, str], bytes]] = field(default_factory=list)  # to give instead of the next ones
+    asked: list[tuple[str, str | None]] = field(default_factory=list)  # path and Range of each request
     url: str = ""
 
 

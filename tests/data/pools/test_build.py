@@ -53,9 +53,7 @@ def plan_of(folder: Path, split: str = "train", **options: Any) -> PoolPlan:
 
 
 def contents(home: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.suffix in (".npy", ".json")
-    }
+    return {str(one.relative_to(home)): one.read_bytes() for one in home.rglob("*") if one.suffix in (".npy", ".json")}
 
 
 def break_mesh(folder: Path, name: str) -> Path:
@@ -129,9 +127,7 @@ def test_damaged_and_outdated_shapes_are_made_again(home, meshes, cut):
     assert finished(plan.folder) == set(range(1, 48)) - {20}
     bad.write_text(TETRAHEDRON.format(size=1))
     (meshes / "class2/train/shape47.off").write_text(TETRAHEDRON.format(size=99))
-    outdated = {
-        row for row, shape in enumerate(plan.listing.shapes) if shape.path.name in ("shape0.off", "shape47.off")
-    }
+    outdated = {row for row, one in enumerate(plan.listing.shapes) if one.path.name in ("shape0.off", "shape47.off")}
     assert build_pool(plan, Workers(1), progress=False) == len({20} | outdated)
     resumed = contents(home)
     shutil.rmtree(home)
