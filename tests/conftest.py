@@ -23,12 +23,7 @@ import torch
 from jaxtyping import config, install_import_hook
 
 # Shape annotations are checked here and nowhere else: at run time they would cost 20 us a call.
-TYPED = (
-    "pointset.nn",
-    "pointset.tasks.clustering",
-    "pointset.zoo.classifiers",
-    "pointset.zoo.models",
-)
+TYPED = ("pointset.nn", "pointset.tasks.clustering", "pointset.zoo.classifiers", "pointset.zoo.models")
 install_import_hook(TYPED, "beartype.beartype")
 
 
@@ -109,6 +104,14 @@ def clouds_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def train(clouds_folder: Path) -> Any:
+    """The toy training shapes, in sets of 32 points."""
+    import pointset
+
+    return pointset.load_dataset(clouds_folder, "train", 32)
+
+
+@pytest.fixture(scope="session")
 def classifiers(clouds_folder: Path) -> Any:
     """Makes an experiment of small classifiers, one epoch each."""
     from pointset.comparison.experiment import Entry, Experiment
@@ -176,9 +179,7 @@ def in_node() -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """A headless Chromium with software WebGL: that of the system, or the one downloaded by playwright."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-    )
+    playwright = pytest.importorskip("playwright.sync_api", reason="not installed: pip install playwright")
     with playwright.sync_playwright() as driver:
         own = driver.chromium.executable_path
         path = next((found for name in CHROMIUM if (found := shutil.which(name))), own if Path(own).exists() else None)

@@ -1,21 +1,39 @@
-"""The package as a whole: which room may import which, docstrings, the wheel, names, and what a process loads."""
+"""The checkout as a whole: imports, the wheel, public names and their examples, scripts, and the page of results."""
 
 import ast
+import doctest
 import importlib
+import inspect
 import json
+import logging
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
+import textwrap
 import tomllib
 import venv
 import zipfile
 from pathlib import Path
 
+import fuzz
+import numpy as np
+import page
 import pytest
+import torch
+from blocks import app
+from matplotlib import pyplot
+from reference_pages import PREAMBLE, all_names, public
+from rivals import fused, rewritten, split_along_batch
+from saved import FOLDER, read_all
+from sections import SECTIONS
 
+import pointset
+from pointset import create_model
 from pointset.data.catalogue.cards import list_cards, load_card
+from pointset.nn import registry
 from pointset.tasks.experiments import TASKS
 
 CHECKOUT = Path(__file__).parent.parent
@@ -132,10 +150,7 @@ PROGRAMS = {
         ("torch",),
     ),
     "every room": ("import pointset\npointset.viz, pointset.tasks, pointset.nn, pointset.create_model", HEAVY),
-    "a training, and what a comparison runs": (
-        f"import pointset.comparison.comparing, pointset.tasks\n{TRAINING}",
-        SLOW,
-    ),
+    "a training and a comparison": (f"import pointset.comparison.comparing, pointset.tasks\n{TRAINING}", SLOW),
 }
 
 
@@ -148,3 +163,226 @@ def test_a_process_loads_nothing_slow_before_it_needs_it(program: str, absent: t
     loaded = json.loads(done.stdout.splitlines()[-1])
     assert "pointset" in loaded
     assert not set(absent) & set(loaded)
+
+
+SCRIPTS = sorted((CHECKOUT / "scripts").glob("*.sh"))
+MODULES = sorted(path for path in (CHECKOUT / "scripts").rglob("[a-z]*.py") if path.stem != "conf")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """scripts/, pyproject.toml, and programs that log their calls to `calls`; uv fails."""
+    shutil.copytree(CHECKOUT / "scripts", tmp_path / "scripts")
+    shutil.copy(CHECKOUT / "pyproject.toml", tmp_path)
+    for name, status in ((".venv/bin/python", 0), (".venv/bin/pointset", 0), ("bin/uv", 1)):
+        program = tmp_path / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f'#!/bin/sh\necho "{program.name} $*" >> "{tmp_path}/calls"\nexit {status}\n')
+        program.chmod(0o755)
+    return tmp_path
+
+
+def bash(copy: Path, *arguments: str, **environment: str) -> tuple[int, str, list[str]]:
+    """Exit status, output and errors, and the logged calls of a script."""
+    (copy / "calls").unlink(missing_ok=True)
+    environment = {**os.environ, "PYTHON": "", "PATH": f"{copy / 'bin'}:{os.environ['PATH']}", **environment}
+    outputs = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    done = subprocess.run(["bash", *arguments], cwd=copy.parent, env=environment, timeout=60, **outputs)
+    calls = copy / "calls"
+    return done.returncode, done.stdout, calls.read_text().splitlines() if calls.exists() else []
+
+
+def installs(calls: list[str]) -> list[str]:
+    return [call for call in calls if "-m pip install" in call]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_every_script_is_valid_shell(script):
+    subprocess.run(["bash", "-n", script], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_every_program_can_be_imported(path):
+    assert importlib.import_module(path.stem).__doc__
+
+
+def test_quickstart_installs_once_and_passes_its_arguments_on(copy):
+    script = str(copy / "scripts" / "quickstart.sh")
+    status, printed, calls = bash(copy, script, "--epochs", "5")
+    assert status == 0, printed
+    (install,) = installs(calls)
+    assert install.endswith("-c scripts/constraints.txt -e .")
+    assert calls[-1] == "pointset compare --epochs 5"
+    assert not installs(bash(copy, script)[2]), "the second time there is nothing to install"
+    (copy / "pyproject.toml").write_text("# changed\n")
+    assert installs(bash(copy, script)[2]), "until what decides it changes"
+
+
+def test_extras_are_installed_by_name_and_are_enough_without_them(copy):
+    script = str(copy / "scripts" / "setup.sh")
+    (install,) = installs(bash(copy, script, "export,notebook")[2])
+    assert install.endswith("-e .[export,notebook]")
+    assert not installs(bash(copy, script)[2])
+
+
+@pytest.mark.parametrize("script", ["quickstart.sh", "test.sh"])
+def test_an_interpreter_that_is_not_there_is_named(script, copy):
+    status, printed, calls = bash(copy, str(copy / "scripts" / script), PYTHON="/no/such/python")
+    assert (status, calls) == (2, [])
+    assert "PYTHON=/no/such/python does not run or is older than Python 3.11" in printed
+
+
+@pytest.mark.parametrize("attend", [split_along_batch, fused])
+@pytest.mark.parametrize("name", ["isab5-pma", "sab-pma"])
+def test_other_implementations_with_our_weights_give_our_results(name, attend):
+    ours = create_model(name, classes=3, dim=12, heads=3).double().eval()
+    points = torch.randn(2, 71, 3, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    theirs = rewritten(ours, attend).eval()
+    torch.testing.assert_close(theirs(points), ours(points), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_the_command_prints_a_table_and_keeps_the_rows(tmp_path, capsys):
+    out = tmp_path / "bench.json"
+    sizes = "--dims 16 --heads 2 --points 70 --batch-size 2 --rounds 1 --threads 1 --floor"
+    app(["sab-pma", *sizes.split(), "--out", str(out)], result_action="return_value")
+    assert "| sab-pma |" in capsys.readouterr().out
+    kept = json.loads(out.read_text())
+    assert [row["work"] for row in kept["rows"]] == ["training step", "inference"]
+    for row in kept["rows"]:
+        assert min(row[rival] for rival in ("released", "sdpa", "torch-geometric", "torch", "aggregation")) > 0
+        assert 0 < row["share of product rate"] < 1
+        assert 0 < row["products"] < 1
+    assert kept["machine"]["threads"] == 1
+    assert set(kept) == {"rows", "versions", "machine", "commit", "command"}
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger("trimesh"), "disabled", True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", fuzz.MESHES + fuzz.CLOUDS)
+def test_damaged_files_are_refused_or_read_as_by_others(kind: str) -> None:
+    counts = fuzz.judge_kind(kind, 40, seed=0)
+    assert counts["WRONG"] == counts["CRASH"] == 0
+    assert counts["refused"] > 10
+
+
+def test_the_page_and_its_figures_stand_as_the_saved_results_make_them():
+    assert page.outdated(FOLDER) == [], "run scripts/experiments/page.py"
+
+
+def test_every_saved_result_is_on_a_page_with_where_it_comes_from():
+    pages = page.render(read_all())
+    contents, text = pages["README.md"], "\n".join(pages.values())
+    for name, one in read_all().items():
+        assert f"(`{name}`)" in text
+        assert f"```\n{one.about['command']}\n```\n\n{one.about['date']}, commit {one.about['commit']}" in text
+        assert one.table in text or name in SECTIONS[0].names
+        assert one.about["title"] in contents
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, CHECKOUT / "scripts" / "docs" / "build.py", tmp_path], check=True)
+    assert (tmp_path / "docs" / "notebooks" / "live.html").exists()
+
+
+NAMES = all_names()
+PRESENT = compile(PREAMBLE, "the preamble", "exec")
+
+
+def tree_of(described: object) -> ast.FunctionDef | ast.ClassDef:
+    plain = described if inspect.isclass(described) else inspect.unwrap(described)
+    return ast.parse(textwrap.dedent(inspect.getsource(plain))).body[0]
+
+
+def parameters_of(function: ast.FunctionDef) -> list[str]:
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return [one.arg for one in named if one.arg not in ("self", "cls")]
+
+
+def are_named(names: list[str], text: str) -> list[str]:
+    """The names that have no entry in the text."""
+    entries = re.findall(r"^ +([\w, ]+):", text, re.M)
+    known = {name.strip() for entry in entries for name in entry.split(",")}
+    return [name for name in names if name not in known]
+
+
+def lacking(described: object) -> list[str]:
+    """The sections and entries that a docstring lacks."""
+    text = inspect.getdoc(described) or ""
+    if inspect.isclass(described) and issubclass(described, Exception):
+        return []
+    tree = tree_of(described)
+    if isinstance(tree, ast.ClassDef):
+        return fields_without_words(tree, text)
+    missing = [f"Args: {name}" for name in are_named(parameters_of(tree), text)]
+    # A picture, or the path that was given, needs no words.
+    plain = tree.returns is None or ast.unparse(tree.returns) in ("None", "Picture", "Path")
+    if not plain and "Returns:" not in text:
+        missing.append("Returns")
+    if any(isinstance(node, ast.Raise) for node in ast.walk(tree)) and "Raises:" not in text:
+        missing.append("Raises")
+    return missing
+
+
+def fields_without_words(tree: ast.ClassDef, text: str) -> list[str]:
+    """Undocumented fields, or parameters of the constructor if there is one."""
+    made = next((node for node in tree.body if getattr(node, "name", "") == "__init__"), None)
+    if made is not None:
+        return [f"Args: {name}" for name in are_named(parameters_of(made), text)]
+    described = set()
+    for node, following in zip(tree.body, [*tree.body[1:], None], strict=True):
+        if isinstance(node, ast.AnnAssign) and isinstance(following, ast.Expr):
+            described.add(node.target.id)
+    fields = [node for node in tree.body if isinstance(node, ast.AnnAssign) and "ClassVar" not in ast.unparse(node)]
+    unsaid = [node.target.id for node in fields if node.target.id not in described]
+    return [f"field {name}" for name in are_named(unsaid, text)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_says_what_it_takes_gives_and_raises(name):
+    assert lacking(public(name)) == []
+
+
+def test_every_public_name_stands_on_one_page():
+    here = {name.removeprefix("pointset.") for name in NAMES if name.count(".") == 1}
+    rooms = {name for name in pointset.__all__ if inspect.ismodule(getattr(pointset, name))}
+    assert set(pointset.__all__) - {"__version__"} - rooms == here
+    objects = [id(public(name)) for name in NAMES]
+    assert len(set(objects)) == len(objects)
+    for room in (pointset.data, pointset.nn, pointset.viz, pointset.evaluation, pointset.tasks):
+        assert [name for name in room.__all__ if id(getattr(room, name)) not in objects] == [], room.__name__
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if ">>> " in (inspect.getdoc(public(name)) or "")])
+def test_the_example_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "REGISTERED", registry.REGISTERED.copy())
+    pyplot.switch_backend("agg")
+    known = {}
+    exec(PRESENT, known)
+    examples = doctest.DocTestParser().get_doctest(inspect.getdoc(public(name)), known, name, None, None)
+    said = []
+    doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(examples, out=said.append)
+    pyplot.close("all")
+    assert not said, "".join(said)
+
+
+def test_what_is_echoed_is_a_short_line_that_says_what_it_is():
+    clouds = np.random.default_rng(0).normal(size=(5, 8, 3))
+    sets = pointset.from_arrays(clouds, [0, 1, 0, 0, 1], classes=["a <b>", "c"])
+    model = pointset.create_model("isab4-pma", classes=2, dim=8)
+    maps, fitted = pointset.attention_maps(model, sets[0][0]), pointset.fit(model, sets, pointset.Recipe(epochs=1))
+    found = (maps[0], fitted, pointset.evaluate(model, sets), pointset.check_symmetry(model, sizes=(1, 2)))
+    made = (pointset.to_plain_data(model), pointset.viz.make_page(maps, sets[0][0]))
+    for shown in (sets, model, *found, *made):
+        assert re.fullmatch(r"\w.{10,200}", repr(shown)), repr(shown)
+        assert not repr(shown).startswith(f"{type(shown).__name__}("), "it is no list of fields"
+    assert "5 shapes of 2 classes" in repr(sets)
+    assert "4 heads, 4 queries, 8 keys; keys are points" in repr(maps[0])

@@ -1,14 +1,18 @@
-"""The toy dataset and the toy model of the tests: balls, boxes and rods, and a model trained on them for an epoch."""
+"""The toy dataset and the toy model of the tests; damage to files, and work that is killed in the middle."""
 
 import dataclasses
+import itertools
+import multiprocessing
 import os
 import signal
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -21,6 +25,7 @@ from pointset.data.readers.off import write_off
 from pointset.data.shapes10.build import make_shape
 from pointset.nn import registry
 from pointset.runs import records
+from pointset.training.loop import Training
 from pointset.zoo.trust import Trust
 
 CLASSES = ("ball", "box", "rod")
@@ -182,10 +187,8 @@ def write_shapes(folder: Path, shapes: int = 8, points: int = 64) -> Path:
 
 def write_pools(folder: Path, train: int = 12, test: int = 6, classes: int = 3) -> Path:
     """Write random clouds, see `pool`."""
-    pools = {"train": pool(train, classes, seed=train), "test": pool(test, classes, seed=test)}
-    return write_release(
-        folder, pools["train"].classes, {split: (own.points, own.labels) for split, own in pools.items()}
-    )
+    sets = {"train": pool(train, classes, seed=train), "test": pool(test, classes, seed=test)}
+    return write_release(folder, sets["train"].classes, {part: (own.points, own.labels) for part, own in sets.items()})
 
 
 def small(name: str = "isab4-pma", **options: Any) -> Any:
@@ -193,11 +196,9 @@ def small(name: str = "isab4-pma", **options: Any) -> Any:
     return pointset.create_model(name, classes=3, **{"dim": 16, **options})
 
 
-def train_run(
-    run: Path, clouds: Path, name: str, points: int = 16, recipe: Recipe | None = None, **options: Any
-) -> Any:
-    """Train a model on a folder of clouds, for an epoch, and keep the run; the width is 8 unless it is given."""
-    sets = pointset.load_dataset(clouds, points=points)
+def train_run(run: Path, data: Path, name: str, points: int = 16, recipe: Recipe | None = None, **options: Any) -> Any:
+    """Train a model on a folder of data, for an epoch, and keep the run; the width is 8 unless it is given."""
+    sets = pointset.load_dataset(data, points=points)
     model = pointset.create_model(name, classes=len(sets.classes), **{"dim": 8, **options})
     return pointset.fit(model, sets, recipe or Recipe(epochs=1), run=run, progress=False).model
 
@@ -209,6 +210,15 @@ def ship(name: str, folder: Path, clouds: Path, recipe: Recipe | None = None, **
     (*_, last) = (layer for layer in model.modules() if isinstance(layer, nn.Linear))
     Trust(torch.zeros(1, last.in_features), torch.eye(last.in_features), 1e9, 0.5).save(folder / name)
     return model
+
+
+def moved(module: nn.Module) -> nn.Module:
+    """The module in float64, with weights and statistics that differ from their initial values."""
+    generator, weights = torch.Generator().manual_seed(5), dict(module.named_parameters())
+    for name, tensor in module.state_dict().items():
+        if name in weights or "running_" in name:
+            tensor += 0.3 * torch.rand(tensor.shape, generator=generator)
+    return module.double()
 
 
 def numbers(history: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -242,3 +252,48 @@ class FatalRun(Run):
     def perform(self) -> Run:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("a killed process does nothing more")
+
+
+def kill_at(call: int, owner: Any, name: str, work: Callable[..., object], *arguments: Any) -> None:
+    """Do some work in a process that is killed when a function is called for the n-th time."""
+    calls, plain = itertools.count(1), getattr(owner, name)
+
+    def deadly(*given: Any, **options: Any) -> Any:
+        if next(calls) == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return plain(*given, **options)
+
+    def killed() -> None:
+        setattr(owner, name, deadly)
+        work(*arguments)
+
+    process = multiprocessing.get_context("fork").Process(target=killed)
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of threads, which do nothing here
+        process.start()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
+
+
+class StopError(Exception):
+    """Ends a training as an interruption does."""
+
+
+def stop_after(patch: pytest.MonkeyPatch, epochs: int) -> None:
+    """Let trainings be interrupted after so many epochs."""
+    original = Training._epoch
+
+    def epoch(training: Training, number: int, bar: Any) -> None:
+        if number >= epochs:
+            raise StopError
+        original(training, number, bar)
+
+    patch.setattr(Training, "_epoch", epoch)
+
+
+def flip(path: Path, place: int) -> None:
+    """Flip a bit of the byte at a place in a file, whose size and time stay."""
+    status = path.stat()
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))

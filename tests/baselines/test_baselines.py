@@ -22,21 +22,13 @@ def make_sets(shapes=8, points=32, classes=("ball", "flat", "rod"), seed=0):
     return pointset.from_arrays(np.stack(X), [name for name in classes for _ in range(shapes)], list(classes))
 
 
-EXTRACTORS = (ShapeFeatures, SurfaceFeatures)
-
-
-@pytest.mark.parametrize("kind", EXTRACTORS)
-def test_features_keep_position_and_scale_out(kind):
+@pytest.mark.parametrize("kind", [ShapeFeatures, SurfaceFeatures])
+def test_features_keep_position_and_scale_out_and_are_finite(kind):
     X = torch.randn(3, 50, 3, generator=torch.Generator().manual_seed(0))
     features = kind()
     assert features(X).shape == (3, kind.width)
     assert (features(7 * X + 5) - features(X)).abs().max() < 0.1  # a point at the edge of a cell may change it
-
-
-@pytest.mark.parametrize("kind", EXTRACTORS)
-@pytest.mark.parametrize("cloud", [torch.zeros(1, 1, 3), torch.ones(1, 5, 3), torch.eye(3)[None]])
-def test_features_of_degenerate_clouds_are_finite(cloud, kind):
-    assert kind()(cloud).isfinite().all()
+    assert all(features(cloud).isfinite().all() for cloud in (X[:1, :1], torch.ones(1, 5, 3), torch.eye(3)[None]))
 
 
 def test_surfaces_lines_and_volumes_differ_by_their_neighbourhoods():
@@ -74,11 +66,7 @@ def test_support_vectors_decide_as_scikit_learn(classes):
     fitted = SVC(C=PENALTY, gamma=WIDTH / 2, decision_function_shape="ovo").fit(scaled, labels)
     expected = fitted.decision_function(scaled).reshape(60, -1) * (-1 if classes == 2 else 1)
     assert np.abs(head.decisions(torch.from_numpy(scaled)).numpy() - expected).max() < 1e-4
-
-
-def test_blocks_of_a_row_count_alike():
-    rows = torch.from_numpy(np.random.default_rng(0).normal(size=(40, 5)))
-    blocks = SupportVectors(4).standardise(rows, [2, 3]).split([2, 3], dim=1)
+    blocks = head.standardise(torch.from_numpy(rows), [2, 3]).split([2, 3], dim=1)
     assert [float(block.var(dim=0, correction=0).sum()) for block in blocks] == pytest.approx([1, 1])
 
 
@@ -86,10 +74,8 @@ def test_held_out_logits_are_of_heads_that_were_fitted_without_the_fold():
     generator = torch.Generator().manual_seed(0)
     rows, labels = torch.randn(40, 5, generator=generator), torch.arange(40) % 4
     baseline = Baseline([], SupportVectors(4))
-    found = (
-        fit_head(baseline, [rows[:, None]], labels, np.arange(40) % 5, np.arange(40), most=4)
-        * baseline.head.temperature
-    )
+    places = np.arange(40)
+    found = fit_head(baseline, [rows[:, None]], labels, places % 5, places, most=4) * baseline.head.temperature
     for fold in range(4):
         inside, head = torch.arange(40) % 5 == fold, SupportVectors(4)
         head.fit(rows[~inside], labels[~inside], [5])

@@ -1,5 +1,7 @@
-"""`pointset data`: cards, what a folder holds and a picture of it, its pools, and what is wrong with them."""
+"""`pointset data`: cards, what a folder holds, its pools; and no control character of a name reaches the terminal."""
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from PIL import Image
 
 import pointset
 from pointset.cli import main
+from pointset.commands.terminal import as_table
 from pointset.data.shapes10.build import build_shapes10
 
 OBJ = "v 0 0 0\nv 1 0 0\nv 0 {size} 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 1 3 4\nf 2 3 4\n"
@@ -25,15 +28,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "parts"
 
 
-def test_data_list_and_show(capsys):
+def test_cards_are_listed_and_shown_with_a_picture_of_their_data(tmp_path, monkeypatch, capsys):
     names = [row["name"] for row in asked(capsys, "data", "list")]
     assert {"shapes10", "modelnet10", "modelnet40", "modelnet40-hdf5"} <= set(names)
-    card = asked(capsys, "data", "show", "modelnet40")
-    assert card["splits"] == {"train": 9843, "test": 2468}
-    assert "9,843" in succeed(capsys, "data", "show", "modelnet40")
-
-
-def test_a_card_is_shown_with_a_picture_of_its_data(tmp_path, monkeypatch, capsys):
+    assert asked(capsys, "data", "show", "modelnet40")["splits"] == {"train": 9843, "test": 2468}
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
     (tmp_path / "home" / "datasets").mkdir(parents=True)
     build_shapes10(tmp_path / "home" / "datasets" / "shapes10", train=2, test=1, progress=False)
@@ -76,3 +74,101 @@ def test_pools_are_verified(folder: Path, capsys: Any) -> None:
     printed, said = fail_late(capsys, "data", "verify", folder)
     assert "tall/0.obj has changed since the pool was made" in printed
     assert "rm -r" in said
+
+
+NASTY = "\x1b[31mred\n\r\x9b2J\u202e|`<b>"
+SHOWN = r"\x1b[31mred\n\r\x9b2J\u202e|`<b>"
+
+
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Meshes of two classes; the names of one class and of a damaged file contain control characters."""
+    monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    for label, kind in enumerate(("cube", NASTY)):
+        for split in ("train", "test"):
+            folder = tmp_path / f"parts{NASTY[:4]}" / kind / split
+            folder.mkdir(parents=True)
+            for number in range(3):
+                mesh = f"OFF\n3 1 0\n0 0 0\n{label + 1} 0 {number}\n0 1 0\n3 0 1 2\n"
+                (folder / f"{number}.off").write_text(mesh)
+    return folder.parent.parent
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int | None = None) -> str:
+    try:
+        left = main(arguments)
+    except SystemExit as error:
+        left = error.code
+    assert left == code
+    captured = capsys.readouterr()
+    text = captured.out + captured.err
+    assert text.replace("\n", "").isprintable()
+    return text
+
+
+@pytest.mark.slow
+def test_no_command_prints_what_a_terminal_obeys(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    damaged = parts / NASTY / "train" / f"{NASTY}.off"
+    damaged.write_text(f"OFF {NASTY[:9]}\n3 1 0\n")
+    sets = ("--data", str(parts), "--points", "8", "--pool-points", "16", "--epochs", "1", "--dim", "8")
+    assert SHOWN[:10] in printed(capsys, "train", "rff-pma", "--run", "run", *sets, code=2)
+    damaged.unlink()
+    printed(capsys, "train", "rff-pma", "--run", "run", *sets)
+    (parts / NASTY / "train" / "0.off").write_text("OFF\n")
+    assert SHOWN in printed(capsys, "data", "verify", str(parts), code=2)
+    (parts / NASTY / "train" / "0.off").unlink()
+    assert SHOWN in printed(capsys, "evaluate", "--model", "run")
+    scan = parts / NASTY / "test" / "1.off"
+    assert SHOWN in printed(capsys, "classify", str(scan.rename(scan.with_name(f"{NASTY}.off"))), "--model", "run")
+    printed(capsys, "attend", str(scan.with_name(f"{NASTY}.off")), "--model", "run", "-o", f"{NASTY[:4]}.png")
+    for mistake in (["evaluate", "--model", NASTY], ["train", f"rff{NASTY}"], ["train", "rff-max", f"--{NASTY}"]):
+        printed(capsys, *mistake, code=2)
+    Path("nasty.toml").write_text(f'models = ["{"rff-max" + os.sep}\\u001b[31m"]\n', encoding="utf-8")
+    printed(capsys, "compare", "nasty.toml", code=2)
+    both = ("compare", "--models", "rff-max", "rff-mean", "--seeds", "0", "--workers", "1", "--out", "all")
+    assert "rff-mean" in printed(capsys, *both, *sets)
+
+
+def test_a_table_shows_names_as_they_are_and_keeps_signs_and_decimals() -> None:
+    rows = [{"class": NASTY, "%": "50.0"}, {"class": "007", "%": "+1.0"}, {"class": "1e5", "%": "-0.2"}]
+    head, _, *lines = as_table(rows).splitlines()
+    assert head.split() == ["class", "%"]
+    assert [line.split() for line in lines] == [[SHOWN, "50.0"], ["007", "+1.0"], ["1e5", "-0.2"]]
+    assert {len(line) for line in lines} == {len(head)}, "numbers end in one column"
+    assert "1,234" in as_table([{"name": "a", "shapes": 1234}])
+    facts = as_table({"names": [NASTY], "text": NASTY, "counts": {NASTY: 1234}})
+    assert facts.replace("\n", "").isprintable()
+    assert "1,234" in facts
+
+
+@pytest.fixture
+def gappy(parts: Path) -> Path:
+    """Clouds of two classes; one has no test shape, and two files are damaged."""
+    folder = parts.parent / "clouds"
+    rng = np.random.default_rng(0)
+    for kind, split, count in (("a", "train", 6), ("a", "test", 3), ("b", "train", 6), ("b\x1b[31m", "train", 1)):
+        (folder / kind / split).mkdir(parents=True)
+        for number in range(count):
+            np.save(folder / kind / split / f"{number}.npy", rng.normal(size=(9, 3)))
+    (folder / "b" / "train" / "4.npy").write_bytes(b"no array")
+    (folder / "b" / "train" / "5.npy").write_bytes(b"")
+    return folder
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_warnings_are_one_line_each_and_what_is_left_out_is_saved(gappy, capsys, tmp_path) -> None:
+    command = ("train", "rff-max", "--data", str(gappy), "--points", "4", "--epochs", "1", "--dim", "8")
+    refused = printed(capsys, *command, code=2)
+    assert "2 of 13 files cannot be used" in refused
+    assert all(word in refused for word in ("4.npy", "5.npy", "--on-error skip"))
+    main((*command, "--on-error", "skip"))
+    lines = capsys.readouterr().err.splitlines()
+    assert sum("still tried" in line for line in lines) == 1, "the first faulty file, as soon as it is found"
+    said = [line for line in lines if line.startswith("pointset: warning: ")]
+    assert len(said) == 2
+    assert "lacks 2 of 13 shapes" in said[0]
+    assert said[1].endswith(r"has classes only in train: b, b\x1b[31m")
+    description = json.loads((tmp_path / "runs" / "rff-max" / "run.json").read_text())
+    assert description["data"]["left_out"] == ["b/train/4.npy", "b/train/5.npy"]
+    assert "only in train" in printed(capsys, "evaluate", "--model", str(tmp_path / "runs" / "rff-max"))

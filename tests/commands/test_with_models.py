@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import asked, fail, succeed
-from toy import ship
+from toy import bumpy, save, ship
 
 from pointset.cli import main
 from pointset.commands import trained as trained_models
@@ -43,22 +43,18 @@ def test_every_format_is_written(suffix, isab_run, shape, tmp_path, capsys):
     assert f"saved in {output}" in printed
 
 
-def test_the_prediction_and_the_layers_are_there_for_programs(isab_run, shape, tmp_path, capsys):
-    output = tmp_path / "box.png"
-    options = ("--layer", "encoder.0.reads", "--head", "1", "--query", "3")
-    found = asked(capsys, "attend", shape, "--model", isab_run, "-o", output, "--points", "60", *options)
+def test_explanations_are_checked_and_layers_are_told_to_programs(isab_run, shape, tmp_path, capsys):
+    command = ("attend", shape, "--model", isab_run, "-o", tmp_path / "box.html", "--points", "60", "--check")
+    assert "occlusion" in succeed(capsys, *command)
+    page = (tmp_path / "box.html").read_text()
+    assert "occlusion (" in page
+    found = asked(capsys, *command, "--layer", "encoder.0.reads", "--head", "1", "--query", "3")
+    assert page.count("<polyline") == 2 * len(found["checks"])
+    assert {"attention", "occlusion", "random"} <= set(found["checks"])
+    assert all(0 <= area <= 1 for areas in found["checks"].values() for area in areas.values())
     assert found["prediction"] in ("ball", "box", "rod")
     assert 1 / 3 <= found["confidence"] <= 1
     assert found["layers"][0] == {"layer": "encoder.0.reads", "kind": "reads", "shape": [2, 4, 60]}
-
-
-def test_explanations_are_checked(isab_run, shape, tmp_path, capsys):
-    command = ("attend", shape, "--model", isab_run, "-o", tmp_path / "box.html", "--points", "60", "--check")
-    assert "occlusion" in succeed(capsys, *command)
-    assert "occlusion (" in (tmp_path / "box.html").read_text()
-    checks = asked(capsys, *command)["checks"]
-    assert {"attention", "occlusion", "random"} <= set(checks)
-    assert all(0 <= area <= 1 for areas in checks.values() for area in areas.values())
 
 
 def test_a_living_page_has_the_model_in_it(isab_run, shape, tmp_path, capsys):
@@ -74,28 +70,16 @@ def test_a_living_page_has_the_model_in_it(isab_run, shape, tmp_path, capsys):
 EMBEDDING = "isab16-pma.shapes10"
 
 
-@pytest.fixture
-def shapes(tmp_path: Path) -> Path:
-    """Balls and rods; one rod is in both splits."""
-    rng = np.random.default_rng(0)
-    for kind, stretch in (("ball", (1, 1, 1)), ("rod", (0.1, 0.1, 1))):
-        for split in ("train", "test"):
-            (tmp_path / "shapes" / kind / split).mkdir(parents=True)
-            for number in range(3):
-                sphere = rng.normal(size=(300, 3))
-                cloud = sphere / np.linalg.norm(sphere, axis=1, keepdims=True) * stretch * rng.uniform(0.6, 1.5, 3)
-                np.save(tmp_path / "shapes" / kind / split / f"{kind}{number}.npy", cloud)
-    rod = np.load(tmp_path / "shapes/rod/train/rod0.npy")
-    np.save(tmp_path / "shapes/rod/test/rod0.npy", 3 * rng.permutation(rod))
-    return tmp_path / "shapes"
-
-
-def test_from_a_folder_to_rows_to_similar_shapes(shapes: Path, tmp_path: Path, capsys) -> None:
-    rows, page = tmp_path / "rows.npz", tmp_path / "found.html"
+def test_from_a_folder_to_rows_to_similar_shapes(tmp_path: Path, capsys) -> None:
+    shapes, rows, page = (tmp_path / name for name in ("shapes", "rows.npz", "found.html"))
+    for kind, scales in (("ball", (1, 1, 1)), ("rod", (0.1, 0.1, 1))):
+        for number, split in enumerate(["train"] * 3 + ["test"] * 3):
+            save(shapes / split / kind / f"{number % 3}.npy", bumpy(number, 300, scales=scales))
+    shape, twin = (shapes / split / "rod" / "0.npy" for split in ("train", "test"))
+    np.save(twin, 3 * np.random.default_rng(0).permutation(np.load(shape)))
     assert "12 shapes" in succeed(capsys, "embed", shapes, "-o", rows, "--model", EMBEDDING)
-    shape = shapes / "rod/train/rod0.npy"
     found = asked(capsys, "find", shape, rows, "-k", 5, "-o", page)["similar"]
-    assert found[0]["shape"] == "rod/test/rod0.npy"
+    assert found[0]["shape"] == "test/rod/0.npy"
     assert {row["class"] for row in found} == {"rod"}
     assert found == asked(capsys, "find", shape, shapes, "-k", 5, "--model", EMBEDDING)["similar"]
     assert page.read_text().count("<img") == 6
@@ -131,7 +115,7 @@ def test_a_run_with_normals_is_tested_and_looked_at(normals: Path, capsys: Any, 
 
 
 @pytest.mark.filterwarnings("ignore:the files are declared")
-def test_clouds_with_normals_are_turned_with_them(normals: Path, capsys: Any) -> None:
+def test_clouds_with_normals_are_turned_with_them_and_others_refused(normals: Path, capsys: Any) -> None:
     mesh = read_mesh(normals / "parts" / "class1" / "test" / "7.off")
     rows = np.hstack(sample_points(mesh, 50, seed=0, normals=True))
     np.save(normals / "upright.npy", rows)
@@ -143,9 +127,6 @@ def test_clouds_with_normals_are_turned_with_them(normals: Path, capsys: Any) ->
         found[name, up] = {one["class"]: one["probability"] for one in classes}["class0"]
     assert found["lying", "y"] == pytest.approx(found["upright", "auto"], abs=1e-5)
     assert found["lying", "z"] != pytest.approx(found["upright", "auto"], abs=1e-5)
-
-
-def test_a_cloud_without_normals_is_refused_by_name(normals: Path, capsys: Any) -> None:
     np.save(normals / "bare.npy", np.eye(3))
     said = fail(capsys, "classify", normals / "bare.npy", "--model", normals / "run")
     assert "bare.npy: lacks the feature 'normals'" in said
@@ -196,9 +177,7 @@ def test_probabilities_are_those_at_the_temperature_of_the_card(scan, shipped, t
 
 
 @pytest.mark.parametrize(("temperature", "median", "doubtful"), [("0.001", "1e9", False), ("2.0", "1e-30", True)])
-def test_a_class_more_likely_wrong_than_right_is_not_to_be_trusted(
-    temperature, median, doubtful, scan, shipped, tmp_path, capsys, monkeypatch
-):
+def test_a_doubtful_class_is_not_trusted(temperature, median, doubtful, scan, shipped, tmp_path, capsys, monkeypatch):
     trained = shutil.copytree(shipped, tmp_path / "trained")
     card = trained / NAME / "card.toml"
     text = card.read_text().replace("= 2.0", f"= {temperature}").replace("= 1e9", f"= {median}")

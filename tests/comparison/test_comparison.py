@@ -18,20 +18,17 @@ import toy
 from toy import results
 
 import pointset
+from pointset import DataOptions, ModelOptions, PointsetError, Recipe
 from pointset.comparison import comparing
 from pointset.comparison.comparing import report_finished, save_tables
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison, gather
 from pointset.comparison.runs import make_runs
-from pointset.data.options import DataOptions
-from pointset.errors import PointsetError
 from pointset.evaluation.predictions import load_predictions, save_predictions
 from pointset.runs.locks import lock_folder
 from pointset.runs.records import write_or_compare
 from pointset.runs.workers import Workers
 from pointset.tasks.classification import Classification
-from pointset.training.recipe import Recipe
-from pointset.zoo.options import ModelOptions
 
 pytestmark = pytest.mark.slow
 
@@ -48,17 +45,14 @@ def done(clouds_folder, tmp_path_factory) -> Comparison:
     return run(tmp_path_factory.mktemp("compare"), clouds_folder, workers=1)
 
 
-def test_workers_change_no_result(done, clouds_folder, tmp_path):
-    assert results(run(tmp_path, clouds_folder, workers=2)) == results(done)
-
-
-def test_workers_write_into_the_folder_of_the_caller(clouds_folder, tmp_path, monkeypatch):
+def test_workers_change_no_result_and_write_into_the_folder_of_the_caller(done, clouds_folder, tmp_path, monkeypatch):
     """joblib keeps its workers, which stay in the directory in which they were started."""
-    for name in ("first", "second"):
+    for name, seeds in (("first", [0, 1]), ("second", [0])):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
-        assert not run("out", clouds_folder, seeds=[0], workers=2).failures
-        assert len(list((tmp_path / name / "out" / "runs").glob("*/result.json"))) == 2
+        found = run("out", clouds_folder, seeds=seeds, workers=2)
+        assert results(found) == [one for one in results(done) if int(one[0][-1]) in seeds]
+        assert len(list((tmp_path / name / "out" / "runs").glob("*/result.json"))) == 2 * len(seeds)
 
 
 def test_changed_test_data_is_refused(done, clouds_folder, tmp_path):
@@ -87,6 +81,7 @@ def test_the_files_hold_every_run_and_the_protocol(done):
     table, caption, *sentences = (done.folder / "table.md").read_text().strip().split("\n\n")
     assert sentences == done.sentences()
     assert table.count("\n") == 3
+    assert ": 4 runs finished; in " in repr(done)
     assert "24 points, 2 seeds, 2 epochs, width 16, form reference; every test shape, last epoch, mean ±" in caption
 
 
@@ -142,16 +137,11 @@ def caption(folder, **changes) -> str:
         ({"recipe": Recipe(steps=5, least_steps=300)}, "1 seed, 5 steps, width"),
     ],
 )
-def test_the_caption_names_widths_and_the_steps_that_hold(changes, words, tmp_path):
+def test_the_caption_names_widths_the_steps_that_hold_and_shapes_that_are_left_out(changes, words, tmp_path):
     assert words in caption(tmp_path, **changes)
-
-
-def test_the_caption_says_which_shapes_are_left_out(tmp_path):
     assert "left out" not in caption(tmp_path)
-    sets = {
-        "train_sets": {"split": "train", "shapes": 17, "skipped": 3},
-        "test_sets": {"split": "test", "shapes": 8, "skipped": 0},
-    }
+    train, test = {"split": "train", "shapes": 17, "skipped": 3}, {"split": "test", "shapes": 8, "skipped": 0}
+    sets = {"train_sets": train, "test_sets": test}
     write_or_compare(tmp_path / "sets-n24.json", sets, list(sets), "comparison")
     assert caption(tmp_path).endswith("; left out, because they could not be used: 3 of 20 train shapes")
 

@@ -1,23 +1,30 @@
-"""Experiments from files, the shipped ones too: all entries are used, and wrong ones are errors that name them."""
+"""Experiments from files, of which all entries are used; and tables of runs and pairs that are made by hand."""
 
+import dataclasses
+import itertools
+import math
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import pointset
+from pointset import Comparison, DataOptions, ModelOptions, PointsetError, Recipe
 from pointset.commands.flags import Options, quick_options
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.metric import Published
-from pointset.comparison.runs import make_runs
-from pointset.data.options import DataOptions
-from pointset.errors import PointsetError
+from pointset.comparison.metric import Metric, Published, Row
+from pointset.comparison.pairs import NOT_DISTINGUISHABLE, Pair
+from pointset.comparison.runs import FinishedRun, Run, make_runs
+from pointset.comparison.statistics import Interval
+from pointset.comparison.tables import as_latex, format_table, in_table, make_cells
+from pointset.comparison.verdict import ModelRow, Verdict
+from pointset.evaluation.costs import Cost
 from pointset.tasks import MaxRegression, shipped_experiment, task_recipe
 from pointset.tasks.classification import Classification
 from pointset.tasks.experiments import TASKS, read_experiment
-from pointset.training.recipe import Recipe
-from pointset.zoo.options import ModelOptions
 
 WHOLE = """
 title = "Pooling, by size"
@@ -132,7 +139,6 @@ def test_the_protocol_is_what_runs_share_and_no_more(read):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("modles = []", ("'modles'", "did you mean models?", "title, task, models")),
         ("[recepie]", ("'recepie'", "recipe?")),
         ("[recipe]\nepoch = 3", ("'epoch'", "Recipe", "epochs, steps")),
         ("[sets]\nnormalise = 'none'", ("'normalise'", "DataOptions", "points, pool_points")),
@@ -141,9 +147,7 @@ def test_the_protocol_is_what_runs_share_and_no_more(read):
         ("points = '100'", ("points", "('100',)")),
         ("points = [9, 9]", ("size 9 is given twice",)),
         ("points = []", ("at least one set size",)),
-        ("seeds = [-1]", ("seed", "-1")),
         ("models = []", ("at least one model and one seed",)),
-        ("models = 'rff-max'", ("models", "'rff-max'")),
         ("models = [{ norm = 'none' }]", ("name", "{'norm': 'none'}")),
         ("models = [{ name = 3 }]", ("name", "3")),
         ("models = ['isab16-pam']", ("'isab16-pam'", "isab16-pma")),
@@ -151,15 +155,13 @@ def test_the_protocol_is_what_runs_share_and_no_more(read):
         ("models = [{ name = 'rff-max', dims = 8 }]", ("'dims'", "ModelOptions")),
         ("models = [{ name = 'rff-max', form = 'paper' }]", ("rff-max", "form", "dim")),
         ("models = [{ name = 'rff-max', label = 'a b' }, { name = 'rff-mean', label = 'A/b' }]", ("'a b'", "'A/b'")),
-        ("published = 0.8", ("published", "0.8")),
         ("[published.rff-mean]\n100 = [0.8, 0.1, 5]", ("published.rff-mean",)),
         ("[published.rff-max]\nmany = [0.8, 0.1, 5]", ("published.rff-max.many",)),
+        ("published = 0.8", ("published", "0.8")),
         ("[published.rff-max]\n100 = [0.8, 0.1]", ("[mean, standard deviation, runs]", "[0.8, 0.1]")),
         ("[published.rff-max]\n100 = [79.5, 1.7, 5]", ("published.rff-max.100", "79.5", "from 0 to 1")),
-        ("[published.rff-max]\n100 = [0.8, 0.1, 0]", ("runs", "published.rff-max.100")),
         ('task = "maxima"', ("'maxima'", "max-regression")),
         ('task = "counting"\nmodels = []\npoints = 3', ("'points'", "options")),
-        ("points = [1, 2", ("not a TOML file",)),
         ("points = 5\n[options]\npoints = 6", ("'points'", "both inside and outside of [options]")),
     ],
 )
@@ -178,10 +180,9 @@ def test_a_broken_file_of_parts_is_no_fault_of_the_experiment(read, tmp_path, mo
 
 def test_a_file_must_be_text(tmp_path):
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(PointsetError, match=r"binary\.toml is not a TOML file"):
-        read_experiment(tmp_path / "binary.toml")
-    with pytest.raises(PointsetError, match=f"{tmp_path.name}: is a folder"):
-        read_experiment(tmp_path)
+    for path, words in ((tmp_path / "binary.toml", r"binary\.toml is not a TOML file"), (tmp_path, "is a folder")):
+        with pytest.raises(PointsetError, match=words):
+            read_experiment(path)
 
 
 def compared(models=("rff-max",), **changes):
@@ -217,10 +218,6 @@ def test_mistakes_are_found_before_anything_is_trained(make, words, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_published_numbers_may_be_negative():
-    assert published("MAE", -1.5, 0.25, 4)(None).published == {"rFF + max": {"MAE": Published(-1.5, 0.25, 4)}}
-
-
 FOLDER = Path(__file__).parents[2] / "scripts" / "experiments"
 FILES = sorted([*FOLDER.glob("*.toml"), *FOLDER.glob("tasks/*.toml")])
 
@@ -241,8 +238,6 @@ def test_every_set_problem_has_an_experiment_of_its_name(name):
     file = shipped_experiment(name)
     assert file == FOLDER / "tasks" / f"{name}.toml"
     assert read_experiment(file).task == TASKS[name]()
-    with pytest.raises(PointsetError, match=f"no task is called '{name}s': did you mean {name}"):
-        shipped_experiment(f"{name}s")
 
 
 NO_FLAGS = Options(DataOptions(), ModelOptions(), Recipe())
@@ -273,18 +268,15 @@ def test_trainings_see_fewer_points_on_the_files_own_data_alone(data, flags, poi
 
 
 def test_flags_replace_what_an_experiment_has_even_by_the_defaults_of_the_options():
-    flags = Options(DataOptions(pose="any"), ModelOptions(dim=256, pool_seeds="mean"), Recipe(learning_rate=1e-3))
-    given = frozenset({"pose", "dim", "pool-seeds", "learning-rate"})
+    options = ModelOptions(dim=256, pool_seeds="mean")
+    flags = Options(DataOptions(pose="any", points=100), options, Recipe(learning_rate=1e-3))
+    given = frozenset({"pose", "points", "dim", "pool-seeds", "learning-rate"})
     sets, model, recipe = quick_options("path/to/parts").changed(flags, given)
-    assert (sets.normalize, sets.points) == ("principal-axes", 128)
+    assert (sets.normalize, sets.points) == ("principal-axes", 100)
     assert (model.dim, model.pool_seeds, model.dropout) == (256, "mean", 0.2)
     assert (recipe.learning_rate, recipe.epochs) == (1e-3, 40)
-
-
-def test_training_sets_are_no_larger_than_the_evaluated_ones():
     own = Options(DataOptions(), ModelOptions(), Recipe(train_points=(64, 256)))
-    flags = NO_FLAGS._replace(sets=DataOptions(points=100))
-    assert own.changed(flags, frozenset({"points"})).recipe.train_points == (64, 100)
+    assert own.changed(flags, given).recipe.train_points == (64, 100), "no larger than the evaluated sets"
 
 
 def test_max_regression_as_shipped_is_as_published():
@@ -293,3 +285,170 @@ def test_max_regression_as_shipped_is_as_published():
     assert experiment.protocol() == usual.protocol()
     assert (experiment.labels, experiment.seeds) == (usual.labels, (0, 1, 2, 3, 4))
     assert experiment.published.keys() == {*usual.labels}
+
+
+METRICS = Classification().facts.metrics[:-1]
+
+
+class Unsaved(Classification):
+    """Runs without predictions in their folders."""
+
+    def metrics(self, folder: Path) -> Sequence[Metric]:
+        return METRICS
+
+
+COST = Cost(multiply_adds=12_340_000, latency_ms=0.456)
+
+
+def finished(model: str, points: int | None, seed: int, *result) -> Run:
+    return Run(None, Entry("rff-max", label=model), points, seed, Path(), "rff-max", result=FinishedRun(*result))
+
+
+def run(model: str, accuracy: float, points: int = 24, seed: int = 0) -> Run:
+    values = (accuracy, accuracy / 2, 1.5, 0.25, 0.125, 0.0625)
+    metrics = {metric.name: value for metric, value in zip(METRICS, values, strict=True)}
+    return finished(model, points, seed, metrics, 1234, 3.0 + seed, 2, 60)
+
+
+def pair(first: str, second: str, difference: float, p: float | None, p_runs: float | None = None) -> Pair:
+    interval = None if p is None else Interval(difference - 0.02, difference + 0.01)
+    return Pair(first, second, difference, 0.1, interval, p, p_runs, None)
+
+
+def verdict_of(runs: Sequence[Run], points: int | None, pairs: Sequence[Pair], metric: Metric) -> Verdict:
+    """A verdict with these pairs; all others are distinguishable."""
+    models = {one.model: one.metrics[metric.name] for one in runs if one.points == points}
+    known = {frozenset((one.first, one.second)) for one in pairs}
+    both = [(a, b) for a, b in itertools.combinations(models, 2) if frozenset((a, b)) not in known]
+    rest = [pair(a, b, models[a] - models[b], 0.001) for a, b in both]
+    count, rows = Counter(one.model for one in runs if one.points == points), []
+    for model, mean in models.items():
+        interval = metric.inside(Interval(mean - 1, mean + 1)) if count[model] > 1 else None
+        rows.append(ModelRow(model, count[model], False, mean, None, interval))
+    return Verdict(tuple(sorted(rows, key=lambda row: -metric.merit(row.mean))), (*pairs, *rest), 10, metric=metric)
+
+
+def rows_of(runs: Sequence[Run], pairs=None, costs=None, published=None) -> list[Row]:
+    labels, points = dict.fromkeys(one.model for one in runs), dict.fromkeys(one.points for one in runs)
+    models, seeds = tuple(Entry("rff-max", label=label) for label in labels), {one.seed: None for one in runs}
+    task = Unsaved(points=tuple(points))
+    experiment = Experiment(task=task, models=models, seeds=tuple(seeds), published=published or {})
+    verdicts = {size: verdict_of(runs, size, (pairs or {}).get(size, ()), METRICS[0]) for size in points}
+    return Comparison(experiment, runs, verdicts, costs or {}, [], Path()).rows
+
+
+def test_rows_are_means_with_sample_deviations():
+    runs = [run("a", 0.5, seed=0), run("a", 0.6, seed=1), run("a", 0.7, seed=2), run("b", 0.9)]
+    first, second = rows_of(runs)
+    accuracy, mean_class = first.metrics["accuracy"], first.metrics["mean_class_accuracy"]
+    assert accuracy.mean == pytest.approx(0.6)
+    assert accuracy.deviation == pytest.approx(0.1)  # divided by 2, not by 3
+    assert (mean_class.mean, mean_class.deviation) == (pytest.approx(0.3), pytest.approx(0.05))
+    assert mean_class.interval.high == pytest.approx(0.3 + 4.302653 * 0.05 / math.sqrt(3))
+    assert (first.seeds, second.seeds) == (3, 1)
+    assert second.metrics["accuracy"].deviation is None
+    assert second.metrics["mean_class_accuracy"].interval is None
+    assert columns([first, second])[:2] == ["model", "seeds"], "rows over different numbers of seeds say so"
+    assert "±" not in format_table(make_cells([first, second], METRICS)).splitlines()[-1]
+
+
+def test_differences_from_the_best():
+    """For each size separately; pairs may be given in either order."""
+    runs = [run("a", 0.5), run("b", 0.8), run("c", 0.79), run("a", 0.9, 7), run("b", 0.6, 7)]
+    pairs = {24: [pair("a", "b", -0.3, 0.01), pair("b", "c", 0.01, 0.05)], 7: [pair("a", "b", 0.3, 0.049)]}
+    rows = rows_of(runs, pairs)
+    assert [row.against_best for row in rows] == ["-30.0", "best", NOT_DISTINGUISHABLE, "best", "-30.0"]
+    assert [row.best for row in rows] == [False, True, False, True, False]
+    assert [row.best for row in rows_of([run("first", 0.5), run("second", 0.5)])] == [True, False]
+
+
+@pytest.mark.parametrize(("p_runs", "words"), [(0.049, "-20.0, one seed"), (0.051, "one seed")])
+def test_one_seed_is_named(p_runs, words):
+    rows = rows_of([run("a", 0.7), run("b", 0.5)], {24: [pair("a", "b", 0.2, None, p_runs)]})
+    assert [row.against_best for row in rows] == ["best", words]
+
+
+@pytest.mark.parametrize(
+    ("ours", "published", "verdict"),
+    [
+        # .02^2 / 3 and .02^2 / 6 add up to .01414^2; twice that is .0283.
+        ((0.78, 0.80, 0.82), (0.772, 0.02, 6), "agrees"),
+        ((0.78, 0.80, 0.82), (0.771, 0.02, 6), "above by 2.9 (2.1 errors)"),
+        ((0.78, 0.80, 0.82), (0.828, 0.02, 6), "agrees"),
+        ((0.78, 0.80, 0.82), (0.900, 0.02, 6), "below by 10.0 (7.1 errors)"),
+        ((0.80,), (0.77, 0.01, 5), "above by 3.0 (no spread)"),  # one seed has no error to measure with
+        ((0.80, 0.80), (0.80, 0.0, 1), "agrees"),
+        ((0.80, 0.80), (0.75, 0.0, 1), "above by 5.0 (no spread)"),
+    ],
+)
+def test_a_verdict_measures_in_standard_errors_of_the_difference(ours, published, verdict):
+    runs = [run("a", accuracy, seed=seed) for seed, accuracy in enumerate(ours)]
+    (row,) = rows_of(runs, published={"a": {24: Published(*published), 7: Published(0.1, 0.1, 1)}})
+    found = row.metrics["accuracy"]
+    assert (found.published, found.verdict(METRICS[0])) == (Published(*published), verdict)
+
+
+def columns(rows: Sequence[Row], metrics: Sequence[Metric] = METRICS, **options) -> list[str]:
+    return [*make_cells(rows, metrics, **options)[0]]
+
+
+def test_the_table_leaves_out_what_says_nothing():
+    alone = ["model", "accuracy %", "mean-class %", "log loss", "ECE %", "parameters", "train s"]
+    assert columns(rows_of([run("a", 0.5)])) == alone
+    assert columns(rows_of([run("a", 0.5, 24), run("a", 0.5, 7)])) == ["model", "points", *alone[1:]]
+    seeds = columns(rows_of([run("a", 0.5), run("a", 0.6, seed=1)]))
+    assert seeds == ["model", "accuracy %", "95 % interval", *alone[2:]]
+    models = columns(rows_of([run("a", 0.5), run("b", 0.5)], {24: [pair("a", "b", 0.0, 1.0)]}))
+    assert models == ["model", "accuracy %", "against the best", *alone[2:]]
+    assert columns(rows_of([run("a", 0.5)]), brief=True) == ["model", "accuracy %", "ECE %", "parameters", "train s"]
+    costly = columns(rows_of([run("a", 0.5)], costs={24: {"a": COST}}))
+    assert costly == [*alone[:-1], "M mult-adds", "ms a set", "train s"]
+    published = columns(rows_of([run("a", 0.5), run("a", 0.6, seed=1)], published={"a": {24: Published(0.5, 0.1, 5)}}))
+    assert published == [*seeds[:3], "published %", "verdict", *seeds[3:]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Errors(MaxRegression):
+    """A task whose second metric has its own format."""
+
+    measured = (Metric("MAE", higher_is_better=False, digits=2), Metric("worst", higher_is_better=False))
+
+
+def errors(label: str, *values: float) -> list[Run]:
+    rows = [{"MAE": value, "worst": 2 * value} for value in values]
+    return [finished(label, None, seed, row, 12, 1.0, 7, 60) for seed, row in enumerate(rows)]
+
+
+def test_a_task_says_which_way_is_better_and_how_its_metrics_are_written():
+    runs = errors("rFF + max", 0.5, 0.75) + errors("SAB + PMA", 2.5, 3.5)
+    published = {"SAB + PMA": {"worst": Published(5.0, 0.25, 5)}}
+    experiment = Experiment(task=Errors(), seeds=(0, 1), published=published)
+    pairs = [pair("rFF + max", "SAB + PMA", -2.375, 0.01)]
+    verdict = verdict_of(runs, None, pairs, Errors.measured[0])
+    rows = Comparison(experiment, runs, {None: verdict}, {}, [], Path()).rows
+    assert [(row.best, row.against_best) for row in rows] == [(True, "best"), (False, "+2.38")]
+    assert rows[0].metrics["MAE"].interval.low < 0, "no share: it is not cut off at 0"
+    both = ["MAE", "MAE 95 % interval", "against the best", "worst", "worst 95 % interval", "worst published"]
+    assert columns(rows, Errors.measured) == ["model", *both, "worst verdict", "parameters", "train s"]
+    assert "worst 95 % interval" not in columns(rows, Errors.measured, brief=True)
+    table = format_table(make_cells(rows, Errors.measured))
+    assert "3.00 ± 0.71" in table
+    assert "5.0000 ± 0.2500" in table
+    assert "agrees" in table
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("night_stand", "night_stand"), ("a|<b>`x`</b>", r"a\|\<b\>\`x\`\</b\>"), ("two\nlines\x1b", r"two\\nlines\\x1b")],
+)
+def test_markup_is_escaped_in_markdown_alone(text: str, shown: str) -> None:
+    assert in_table(text, "github") == shown
+    assert "\\|" not in in_table(text, "simple")
+
+
+def test_latex_aligns_numbers_and_escapes_names() -> None:
+    table = as_latex([{"model": "a_b 50 %", "accuracy %": "90.1 ± 0.2", "against the best": "-1.5"}])
+    lines = [" ".join(line.split()) for line in table.splitlines()]
+    assert lines[0] == r"\begin{tabular}{lrl}"
+    assert lines[2] == r"model & accuracy \% & against the best \\"
+    assert lines[4] == r"a\_b 50 \% & 90.1 $\pm$ 0.2 & $-$1.5 \\"

@@ -1,14 +1,29 @@
+"""Verdicts from tables of predictions; intervals with their coverage, tests with their level, and known values."""
+
+import math
 import re
 
+import levels
 import numpy as np
 import pandas
 import pytest
 from command_line import succeed
+from scipy import stats
 
 import pointset
-from pointset.comparison.judge import judge
-from pointset.comparison.verdict import give_verdict
-from pointset.errors import PointsetError
+from pointset import PointsetError, judge
+from pointset.comparison.pairs import Design, compare_models
+from pointset.comparison.statistics import (
+    Spread,
+    critical_t,
+    crossed_estimate,
+    estimate_difference,
+    estimate_mean,
+    holm,
+    mcnemar,
+    mean_interval,
+    measure_spreads,
+)
 
 ITEMS, LABELS = 200, ("cup", "lamp", "chair")
 
@@ -91,16 +106,6 @@ def test_few_items_and_seeds_tell_no_difference_and_no_text_speaks_of_more_than_
     assert verdict.pairs[0].interval.high > 1, "the numbers themselves are kept"
 
 
-def test_several_models_with_one_run_are_plural(frame):
-    one_run = frame[(frame.seed == 0) | (frame.model == "svm")]
-    assert re.search(r"(network, tree|tree, network) have one run each, which", str(judge(one_run)))
-    of_tables = str(judge(frame[(frame.seed == 0) | (frame.model != "tree")]))
-    assert "tree has one run, which" in of_tables
-    assert "give at least 2 seeds, or name the models that have no seed as deterministic." in of_tables
-    of_compare = give_verdict({"rff-max": np.eye(1, 5), "rff-pma": np.eye(1, 5)})
-    assert of_compare.sentences()[-1].endswith("give at least 2 seeds."), "compare knows which models have no seed"
-
-
 def test_models_that_agree_on_every_item_do_not_say_what_can_be_told(frame):
     """Two models that never differ have no variance: "cannot tell differences below 0.0 points" was said of them."""
     svm = frame[(frame.model == "svm") & (frame.seed == 0)]
@@ -112,6 +117,7 @@ def test_models_that_agree_on_every_item_do_not_say_what_can_be_told(frame):
 def test_a_model_without_a_seed_stands_beside_networks_with_seeds(frame):
     once = frame[(frame.model != "svm") | (frame.seed == 0)]
     assert judge(once).pair("svm", "network").p is None
+    assert "svm has one run, which" in str(judge(once))
     named = judge(once, deterministic=["svm"])
     assert named.pair("svm", "tree").distinguishable
     assert {row["model"]: row["seeds"] for row in named.table()} == {"svm": "none", "network": "3", "tree": "3"}
@@ -160,3 +166,170 @@ def test_names_of_models_and_classes_are_text(frame, tmp_path, capsys):
         assert "\x1b" not in text
         assert "<b>x</b>\n" not in text
     assert r"a\|\<b\>x\</b\>\\n\`" in verdict.as_markdown()
+
+
+def draw(rng, models, seeds, items, deviations, gaps):
+    """Right or wrong, bool [seeds, items] by model: latent effects of items, of model x item, of seeds, and noise."""
+    item = rng.normal(0, 2, items)
+    right = {}
+    for model in range(models):
+        own = 2 + gaps[model] + item + rng.normal(0, 1, items)
+        shift = rng.normal(0, deviations[model], (seeds, 1))
+        right[f"m{model}"] = own + shift + rng.normal(0, 1, (seeds, items)) > 0
+    return right
+
+
+@pytest.fixture
+def pair():
+    return draw(np.random.default_rng(3), 2, 4, 60, [0.3, 0.1], [0.5, 0.0])
+
+
+def test_known_values():
+    interval = mean_interval([0.8, 0.9, 1.0])
+    assert interval.low == pytest.approx(0.9 - 4.302653 * 0.1 / math.sqrt(3))  # t table: 0.975 at 2 degrees
+    assert mean_interval([0.8]) is None
+    assert mean_interval([0.8, 1.0]).high == pytest.approx(0.9 + 12.706205 * 0.1)  # 0.975 at 1 degree
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([]) == []
+    assert math.sqrt(2) * critical_t(10, 0.05, 5) == pytest.approx(4.654, abs=0.001)  # table of the studentised range
+    assert math.sqrt(2) * critical_t(15, 0.05, 5) == pytest.approx(4.367, rel=0.005), "interpolated"
+
+
+def test_mcnemar_counts_the_items_on_which_just_one_is_right():
+    first = np.array([True] * 5 + [False] * 2 + [True] * 40 + [False] * 9)
+    second = np.array([False] * 5 + [True] * 2 + [True] * 40 + [False] * 9)
+    two_sided = 2 * sum(math.comb(7, k) for k in range(3)) / 2**7
+    assert mcnemar(first, second) == pytest.approx(two_sided)
+
+
+def test_components_are_those_of_the_analysis_of_variance_by_hand():
+    scores = np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])  # 2 seeds, 3 items
+    spread = Spread.of(scores)
+    grand, runs, items = 4 / 6, 2 / 3, [1.0, 0.5, 0.5]
+    residual = np.square(scores - runs - items + grand).sum() / ((2 - 1) * (3 - 1))
+    assert spread.over_seeds == 0.0
+    assert spread.item_means.tolist() == items
+    assert spread.residual == pytest.approx(residual) == pytest.approx(0.5)
+    other = Spread.of(np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
+    assert other.fixed, "all runs have the same answers"
+    apart = (np.array(items) - [1.0, 0.0, 0.0]).var(ddof=1)
+    assert Design.of(spread, other, 2, 0.05).over_items == pytest.approx(max(0.0, apart - residual / 2))
+
+
+def test_without_a_seed_it_is_the_paired_test_over_items():
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=(1, 40)) for _ in range(2))
+    over_items = estimate_difference(Spread.of(a, fixed=True), Spread.of(np.repeat(b, 3, axis=0)))
+    same = stats.ttest_rel(a[0], b[0])
+    assert over_items.p_value == pytest.approx(same.pvalue)
+    low, high = same.confidence_interval()
+    assert (over_items.interval().low, over_items.interval().high) == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize("items", [1, 30])
+def test_without_variation_over_items_it_is_welchs_test_with_the_fewest_degrees_of_freedom(items):
+    rng = np.random.default_rng(0)
+    a, b = (np.repeat(rng.normal(size=(5, 1)) * scale, items, axis=1) for scale in (1.0, 4.0))
+    over_seeds = estimate_difference(Spread.of(a), Spread.of(b))
+    welch = stats.ttest_ind(a[:, 0], b[:, 0], equal_var=False)
+    assert over_seeds.value / over_seeds.error == pytest.approx(welch.statistic)
+    assert over_seeds.freedom == pytest.approx(4)
+    assert welch.df > 4
+
+
+def test_the_interval_of_a_mean_agrees_with_a_mixed_model():
+    """Restricted maximum likelihood for y = mean + seed + item + error gives the same standard error."""
+    import pandas
+    from statsmodels.regression.mixed_linear_model import MixedLM
+
+    rng, seeds, items = np.random.default_rng(0), 5, 12
+    scores = rng.normal(size=(seeds, 1)) + rng.normal(size=items) + 0.5 * rng.normal(size=(seeds, items))
+    places = {"seed": np.repeat(range(seeds), items), "item": np.tile(range(items), seeds)}
+    frame = pandas.DataFrame({"y": scores.ravel(), "all": 1, **places})
+    formulas = {"seed": "0 + C(seed)", "item": "0 + C(item)"}
+    model = MixedLM.from_formula("y ~ 1", groups="all", re_formula="0", vc_formula=formulas, data=frame)
+    fitted = model.fit(method="lbfgs")
+    assert estimate_mean(Spread.of(scores)).error == pytest.approx(fitted.bse["Intercept"], rel=0.02)
+
+
+def test_a_variance_over_seeds_is_at_least_half_of_the_median_where_there_are_items():
+    rng = np.random.default_rng(0)
+    scores = {f"m{place}": rng.normal(0, 1 + place, (3, 1)) + rng.normal(size=(3, 50)) for place in range(3)}
+    scores["fixed"] = np.repeat(rng.normal(size=(1, 50)), 3, axis=0)
+    own = {name: Spread.of(one).over_seeds for name, one in scores.items()}
+    least = np.median([own[f"m{place}"] for place in range(3)]) / 2
+    found = {name: one.over_seeds for name, one in measure_spreads(scores).items()}
+    assert found == {name: 0.0 if name == "fixed" else max(value, least) for name, value in own.items()}
+    alone = {name: one.mean(axis=1, keepdims=True) for name, one in scores.items()}
+    assert measure_spreads(alone)["m0"].over_seeds == own["m0"]
+
+
+def test_p_values_and_intervals_of_all_pairs_hold_together(pair):
+    scores = pair | {"m2": ~pair["m0"]}
+    for found in compare_models(scores, level=0.1):
+        spreads = measure_spreads(scores)
+        one = estimate_difference(spreads[found.first], spreads[found.second])
+        assert found.p == pytest.approx(stats.studentized_range.sf(2**0.5 * one.t, 3, one.freedom), abs=1e-9)
+        assert found.distinguishable == (found.interval.low > 0 or found.interval.high < 0) == (found.p < 0.1)
+
+
+def test_single_runs_are_compared_by_mcnemars_test_and_models_never(pair):
+    one = {model: own[:1] for model, own in pair.items()}
+    (found,) = compare_models(one)
+    assert found.p_runs == mcnemar(*(own[0] for own in one.values()))
+    assert (found.p, found.interval, found.design) == (None, None, None)
+    assert not found.distinguishable
+    (known,) = compare_models(one, fixed=[*one])
+    assert known.p is not None
+    single, several = compare_models(one | {"m2": pair["m0"]}, fixed=["m0"])[:2]
+    assert (single.p, single.p_runs is None) == (None, False)
+    assert several.p is not None
+
+
+def test_models_are_compared_that_are_equal_or_have_different_numbers_of_runs(pair):
+    equal, fewer, _ = compare_models({"a": pair["m0"], "b": pair["m0"], "c": pair["m1"][:2]})
+    assert (equal.difference, equal.p) == (0.0, 1.0)
+    assert fewer.interval.low < fewer.difference < fewer.interval.high
+    turned = fewer.reversed()
+    assert (turned.first, turned.difference, turned.interval.high) == ("c", -fewer.difference, -fewer.interval.low)
+
+
+@pytest.mark.parametrize("items", [2, 4, 5, 6, 8, 12])
+def test_few_items_tell_as_little_as_a_sign_test(items):
+    """All items are right for one model and wrong for the other: the exact p-value is 2^(1 - items)."""
+    right = np.ones((3, items), bool)
+    (pair,) = compare_models({"a": right, "b": ~right})
+    assert pair.distinguishable == (2.0 ** (1 - items) < 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deviations", [[0.1] * 4, [0.3, 0.1, 0.1, 0.1]], ids=["equal", "unequal"])
+def test_equally_good_models_differ_in_at_most_the_level(deviations):
+    rng, tables = np.random.default_rng(1), 400
+    found = [compare_models(draw(rng, 4, 3, 300, deviations, [0] * 4)) for _ in range(tables)]
+    share = sum(any(pair.distinguishable for pair in pairs) for pairs in found) / tables
+    assert share <= 0.05 + 2 * (0.05 * 0.95 / tables) ** 0.5
+
+
+def test_the_rule_whose_level_was_simulated_is_that_of_the_package():
+    case = levels.CASES["5 models, 5 seeds, one varies thrice"]
+    parts = levels.Parts.of(levels.simulate(np.random.default_rng(0), case, 20, case.gap))
+    there = [compare_models({str(model): runs > 0 for model, runs in enumerate(table)}) for table in parts.right]
+    found = np.array([[pair.distinguishable for pair in pairs] for pairs in there])
+    assert 0.1 < found.mean() < 0.9
+    np.testing.assert_array_equal(levels.RULES[levels.CHOSEN](parts), found)
+
+
+def test_the_resolution_is_the_difference_at_which_the_test_begins_to_reject():
+    rng = np.random.default_rng(5)
+    scores = {f"m{model}": rng.normal(size=(3, 1)) * 0.1 + rng.normal(size=(3, 400)) for model in range(2)}
+    spreads = [*measure_spreads(scores).values()]
+    design = Design.of(*spreads, models=2, level=0.05)
+    apart = spreads[0].item_means - spreads[1].item_means
+    at = [crossed_estimate(spreads, apart - apart.mean() + design.resolution() * share).p_value for share in (0.9, 1.1)]
+    assert at[0] > 0.05 > at[1]
+
+
+def test_more_seeds_and_items_resolve_smaller_differences(pair):
+    design = compare_models(pair)[0].design
+    assert design.resolution(seeds=8) < design.resolution() > design.resolution(items=600)

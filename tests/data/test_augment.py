@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 import pointset
 from pointset import PointSets, Recipe
 from pointset.data import Background, Crop, Jitter, RotateAny, RotateUp, Scale, Shift, Uneven, augmentation_from_names
-from pointset.data.augmentations import MIXINGS, CutMix, Drop, Thin, recipe_augmentations
+from pointset.data.augmentations import CutMix, Drop, Thin
 from pointset.data.batches import Batch, batches
 from pointset.data.turns import Columns, rotation_matrices
 from pointset.training.objectives import Classification
@@ -243,16 +243,6 @@ def test_normals_stay_normal_to_the_surface_and_features_stay(name, up, surface)
     torch.testing.assert_close(changed[0, :, 3:6].norm(dim=1), torch.ones(40))
 
 
-def test_names_make_a_composition_in_their_order():
-    points, generator = clouds(), seeded()
-    composed = augmentation_from_names(("scale", "jitter", "rotate-up"), "y")
-    expected = points
-    for step in (Scale(0.8, 1.25), Jitter(0.01, 0.05), RotateUp("y", 180.0)):
-        expected = step(expected, generator)
-    assert torch.equal(composed(points, seeded()), expected)
-    assert torch.equal(augmentation_from_names(())(points, seeded()), points)
-
-
 BOTH = [CutMix("random"), CutMix("nearest")]
 
 
@@ -348,12 +338,7 @@ def test_batches_have_both_labels_and_an_epoch_is_the_same_to_the_last_bit():
 def test_the_loss_is_that_of_the_labels_mixed_by_their_shares(smoothing):
     objective = Classification(mixed_sets(), Recipe(label_smoothing=smoothing), 0)
     output = torch.randn(4, 3, generator=seeded(), dtype=torch.float64)
-    labels, partners, shares = (
-        torch.tensor([0, 1, 2, 0]),
-        torch.tensor([1, 1, 3, 2]),
-        torch.tensor([0.0, 0.3, 0.8, 0.4]),
-    )
-    others = labels[partners]
+    labels, others, shares = torch.tensor([0, 1, 2, 0]), torch.tensor([1, 1, 0, 2]), torch.tensor([0.0, 0.3, 0.8, 0.4])
     batch = Batch(torch.zeros(4, 5, 3), None, labels, others, shares.double())
     targets = (1 - shares[:, None]) * F.one_hot(labels, 3) + shares[:, None] * F.one_hot(others, 3)
     found = objective.loss(output, batch)
@@ -363,9 +348,3 @@ def test_the_loss_is_that_of_the_labels_mixed_by_their_shares(smoothing):
     plain = objective.loss(output, Batch(batch.points, None, labels))
     unmixed = objective.loss(output, batch._replace(shares=torch.zeros(4).double()))
     torch.testing.assert_close(plain.mean, unmixed.mean)
-
-
-@pytest.mark.parametrize("name", sorted(MIXINGS))
-def test_a_recipe_names_it_last(name):
-    augment, mix = recipe_augmentations(("scale", "drop", name))
-    assert (len(augment.steps), mix) == (2, MIXINGS[name])

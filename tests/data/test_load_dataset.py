@@ -15,7 +15,7 @@ from toy import pool, save, write_pools, write_shapes
 
 import pointset
 from pointset import DataOptions, PointsetError, load_dataset
-from pointset.data import Mesh, downsample, load_card, read_mesh, sample_points
+from pointset.data import Mesh, dataset, downsample, load_card, read_mesh, sample_points
 from pointset.data.axes import turned_up, usual_up
 from pointset.data.catalogue import locate
 from pointset.data.dataset import load_like
@@ -33,11 +33,7 @@ def test_a_folder_of_the_hdf5_layout(tmp_path):
     np.testing.assert_array_equal(data.source_pool.points, pool(6, 3, seed=6).points)
 
 
-def test_a_class_that_is_in_one_split_alone_is_named(tmp_path, home, few):
-    folder = write_pools(tmp_path / "release", classes=4, train=4, test=3)  # the test set lacks class3
-    for split in ("train", "test"):
-        with pytest.warns(UserWarning, match=r"release has classes only in train: class3$"):
-            load_dataset(folder, split, points=7)
+def test_a_class_that_is_in_one_split_alone_is_named(home, few):
     (few / "class1" / "train").rename(few / "class1" / "test")
     with pytest.warns(UserWarning, match=r"few has classes only in train: class0, only in test: class1$"):
         load_dataset(few, points=5, pool_points=5)
@@ -60,7 +56,6 @@ ZIP = r"{home}/datasets.*https?://\S+\.zip"
         ("release", {"up": "x"}, "up must be .*'y', 'z'.*'x'"),
         ("release", {"sampler": "poisson"}, "sampled points already.*'poisson'"),
         ("modelnet41", {}, "'modelnet41' is neither a folder nor.*modelnet40"),
-        (Path("nowhere"), {}, "neither a folder nor"),
         (Path("modelnet40"), {}, "'modelnet40' is neither"),  # a path is never a card
         *((name, {}, ZIP) for name in ("modelnet10", "modelnet40", "modelnet40-hdf5")),
     ],
@@ -81,13 +76,17 @@ def test_a_cards_data_is_found_and_compared_with_the_card(home, name):
         load_dataset("modelnet40-hdf5", points=7)
 
 
-def test_the_embedded_data_set_is_built_at_first_use(home, monkeypatch):
+def test_the_embedded_data_set_is_built_at_first_use_and_turned_to_the_axis_of_a_model(home, monkeypatch):
     card = msgspec.structs.replace(load_card("shapes10"), splits={"train": 10, "test": 20}, up="y")
-    monkeypatch.setattr(locate, "load_card", lambda name: card)
+    for module in (locate, dataset):
+        monkeypatch.setattr(module, "load_card", lambda name: card)
     monkeypatch.setattr(locate, "build_shapes10", partial(build_shapes10, train=1, test=2))
     for split, count in card.splits.items():
         data = load_dataset("shapes10", split, points=7, pool_points=9)
         assert (len(data), data.classes, data.up, data.name) == (count, list(card.classes), "y", "shapes10")
+    with pytest.warns(UserWarning, match="shapes10 has Y up, and the model's shapes have Z up"):
+        turned = load_like(data.describe() | {"up": "z", "source": "/another"}, "test", "shapes10")
+    np.testing.assert_allclose(turned.points.numpy(), turned_up(data.points.numpy(), "y", "z"), atol=1e-6)
     (home / "datasets" / "shapes10" / "mug" / "train" / "mug_0001.off").unlink()
     with pytest.raises(PointsetError, match=r"has 9 train shapes where shapes10 has 10: delete that folder"):
         load_dataset("shapes10", points=7, pool_points=9)
@@ -217,23 +216,6 @@ def test_another_dataset_is_turned_to_the_axis_of_the_model(objs, few):
     np.testing.assert_allclose(sets.points.numpy(), with_objs_turned(as_they_are, normals=True), atol=1e-6)
     said = load_like(model | {"features": ["normals"]}, "train", objs, up="z")
     assert torch.equal(said.points, as_they_are.points)
-
-
-def test_a_card_of_another_axis_is_turned_to_that_of_the_model(home):
-    shapes10 = pointset.load_dataset("shapes10", "test", points=8, progress=False)
-    with pytest.warns(UserWarning, match="shapes10 has Z up, and the model's shapes have Y up"):
-        turned = load_like(shapes10.describe() | {"up": "y", "source": "/another"}, "test", "shapes10")
-    expected = turned_up(shapes10.points.numpy(), "z", "y")
-    np.testing.assert_allclose(turned.points.numpy(), expected, atol=1e-6)
-
-
-def test_data_of_the_model_itself_stands_as_in_training(objs):
-    sets = load(objs, up="z")
-    assert torch.equal(load_like(sets.describe(), "train").points, sets.points)
-    assert torch.equal(load_like(sets.describe(), "train", objs).points, sets.points)
-    with pytest.warns(UserWarning, match="declared to have Y up"):
-        turned = load_like(sets.describe(), "train", up="y").points
-    np.testing.assert_allclose(turned.numpy(), turned_up(sets.points.numpy(), "y", "z"), atol=1e-6)
 
 
 def test_another_dataset_is_normalised_wherever_it_stands(few, tmp_path):

@@ -1,27 +1,32 @@
-"""Metrics of predictions and calibration: by hand, against torchmetrics, and temperatures of held-out shapes."""
+"""Metrics of predictions and calibration, by hand and with torchmetrics; embeddings; and `--up guess`."""
 
-import json
 import math
 import shutil
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 import pytest
 import torch
-from command_line import succeed
+from command_line import asked, fail, succeed
+from scipy.stats import ttest_rel
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+from toy import train_run
 
 import pointset
+from pointset import Evaluation, PointsetError, Recipe, load_run
+from pointset.data.axes import TURNS, UP_TO_Z, turned_up
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.data.dataset import load_split
-from pointset.data.options import DataOptions
-from pointset.errors import PointsetError
-from pointset.evaluation import Evaluation
 from pointset.evaluation.calibration import brier_score, fit_temperature, probabilities, reliability
+from pointset.evaluation.embedding import Embedded, embed_files, load_embedded
 from pointset.evaluation.predictions import validation_temperature
-from pointset.evaluation.shape_files import accuracy_of, guess
-from pointset.training.recipe import Recipe
+from pointset.evaluation.shape_files import Failure, accuracy_of, guess, next_step
+from pointset.evaluation.upright import best_turn, turn_scores
+from pointset.explain.importance import similarity_influence
 from pointset.zoo.predicting import Prediction
+from pointset.zoo.pretrained import ANY_POSE, USUAL
 
 SHAPES, CLASSES = 211, 5
 
@@ -70,7 +75,6 @@ def test_a_bin_holds_its_upper_edge_and_certainty_is_in_the_last():
 @pytest.mark.slow
 @pytest.mark.parametrize("bins", [1, 7, 15, 100])
 def test_torchmetrics_agrees(drawn, bins):
-    import torch
     from torchmetrics.functional import classification
 
     logits, labels = drawn
@@ -109,43 +113,34 @@ def test_shapes_that_are_all_right_do_not_make_the_next_one_certain(drawn, objec
 
 
 def train(data, run, **changes):
-    sets = load_split(data, "train", DataOptions(points=24), progress=False)
-    model = pointset.create_model("rff-max", classes=len(sets.classes), dim=16, dropout=0.0)
     recipe = Recipe(**{"epochs": 3, "batch_size": 8, "learning_rate": 1e-2, "validation": 0.3, **changes})
-    pointset.fit(model, sets, recipe, seed=5, run=run, progress=False)
-    return sets, recipe
+    train_run(run, data, "rff-max", 24, recipe, dim=16, dropout=0.0)
 
 
-def test_the_temperature_is_fitted_on_the_shapes_that_were_held_out(clouds_folder, tmp_path):
-    sets, recipe = train(clouds_folder, tmp_path)
-    model, description = pointset.load_run(tmp_path)
-    _, held_out = sets.split_validation(recipe.validation, 5)
-    found = pointset.evaluate(model, held_out)
-    assert validation_temperature(model, description) == pytest.approx(fit_temperature(found.logits, found.labels))
-
-
-def test_the_command_says_what_it_changes_and_keeps_the_accuracy(clouds_folder, tmp_path, capsys):
+def test_the_temperature_is_that_of_held_out_shapes_and_keeps_the_accuracy(clouds_folder, tmp_path, capsys):
     train(clouds_folder, tmp_path)
-    command = ("evaluate", "--model", tmp_path, "--calibrate")
-    said = json.loads(succeed(capsys, *command, "--json"))
+    model, description = pointset.load_run(tmp_path)
+    _, held_out = pointset.load_dataset(clouds_folder, "train", 24).split_validation(0.3, seed=0)
+    found = pointset.evaluate(model, held_out)
+    temperature = validation_temperature(model, description)
+    assert temperature == pytest.approx(fit_temperature(found.logits, found.labels))
+    said = asked(capsys, "evaluate", "--model", tmp_path, "--calibrate")
+    assert said["temperature"] == pytest.approx(temperature)
     assert said["calibrated"]["accuracy"] == said["accuracy"]
     assert said["calibrated"]["loss"] != said["loss"]
-    assert f"at temperature {said['temperature']:.3f}" in succeed(capsys, *command)
+    assert f"at temperature {temperature:.3f}" in succeed(capsys, "evaluate", "--model", tmp_path, "--calibrate")
 
 
-def test_a_run_that_held_nothing_out_is_told_what_to_do(clouds_folder, tmp_path):
-    train(clouds_folder, tmp_path, validation=0.0)
-    with pytest.raises(PointsetError, match=r"train with --validation 0\.1"):
-        validation_temperature(*pointset.load_run(tmp_path))
-
-
-def test_changed_training_data_is_refused(clouds_folder, tmp_path):
+def test_held_out_shapes_that_are_not_there_or_have_changed_are_told(clouds_folder, tmp_path):
     data = shutil.copytree(clouds_folder, tmp_path / "data")
+    train(data, tmp_path / "whole", validation=0.0)
     train(data, tmp_path / "run")
     with h5py.File(data / "ply_data_train0.h5", "r+") as file:
         file["data"][0, 0, 0] += 1.0
-    with pytest.raises(PointsetError, match=r"training data of the run in .*data has changed"):
-        validation_temperature(*pointset.load_run(tmp_path / "run"))
+    words = {"whole": r"train with --validation 0\.1", "run": r"training data of the run in .*data has changed"}
+    for name, expected in words.items():
+        with pytest.raises(PointsetError, match=expected):
+            validation_temperature(*pointset.load_run(tmp_path / name))
 
 
 def test_a_temperature_may_fit_the_calibration_error(drawn):
@@ -158,12 +153,8 @@ def test_a_temperature_may_fit_the_calibration_error(drawn):
     assert fit_temperature(even, np.array([0, 1, 0, 1]), "calibration error") == pytest.approx(1.0)
 
 
-def evaluation(predicted: list[int], labels: list[int], classes: int = 4) -> Evaluation:
-    return Evaluation(np.eye(classes, dtype=np.float32)[predicted] * 3, np.array(labels), list("abcd"[:classes]))
-
-
 def test_accuracy_counts_shapes_and_mean_class_accuracy_counts_classes():
-    found = evaluation(predicted=[0, 0, 0, 1, 1, 1], labels=[0, 0, 0, 0, 1, 1])
+    found = Evaluation(np.eye(4, dtype=np.float32)[[0, 0, 0, 1, 1, 1]], np.array([0, 0, 0, 0, 1, 1]), list("abcd"))
     assert found.accuracy == pytest.approx(5 / 6)
     assert found.per_class == {"a": 0.75, "b": 1.0}  # c and d have no shape
     assert found.mean_class_accuracy == pytest.approx(0.875)
@@ -199,3 +190,169 @@ def test_classes_are_compared_by_name_and_spelling_does_not_matter_where_it_deci
     shapes = [ShapeFile(Path(true), "a", true) for true in ("Night-Stand", "Bed", "bed", "cat")]
     found = guess(shapes, prediction, classes, [9] * 4)
     assert accuracy_of(found, classes) == pytest.approx(expected)
+
+
+NAME = "isab16-pma.shapes10"
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return pointset.load_run(NAME)[0]
+
+
+def test_rows_are_what_the_head_gets_of_clouds_of_any_size(model, clouds_folder):
+    sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.preparation.normalize)
+    rows = pointset.embed(model, sets)
+    assert rows.dtype == np.float32
+    with torch.inference_mode():
+        assert torch.allclose(model.head(torch.from_numpy(rows)), model(sets.points), atol=1e-4)
+    found = model.embed([100 + 7 * sets.points[0], sets.points[1], sets.points[2, :9]])  # normalised, of any size
+    assert isinstance(found, torch.Tensor)
+    assert torch.allclose(found[:2], torch.from_numpy(rows[:2]), atol=1e-2)
+    assert torch.allclose(found[2], model.embed(sets.points[2, :9])[0], atol=1e-4)
+
+
+def test_the_transformer_works_in_a_pipeline(clouds_folder):
+    train, test = (pointset.load_dataset(clouds_folder, split, 64) for split in ("train", "test"))
+    pipeline = make_pipeline(pointset.PointSetEmbedding(NAME), SVC()).fit(train.points.numpy(), train.labels.numpy())
+    assert pipeline.score(test.points.numpy(), test.labels.numpy()) > 0.8
+    turned = pointset.PointSetEmbedding(NAME, up="y").fit_transform(test.points.numpy()[:, :, [0, 2, 1]] * [1, 1, -1])
+    assert np.allclose(turned, pipeline[0].transform(test.points.numpy()), atol=1e-3)
+    with pytest.raises(ValueError, match="unknown"):
+        pointset.PointSetEmbedding("unknown").fit(None)
+
+
+@pytest.mark.parametrize("change", ["another file", "one dimension", "not finite", "fewer names", "whole numbers"])
+def test_other_files_and_rows_of_another_form_are_refused_in_one_sentence(change, tmp_path):
+    rows, names = np.ones((4, 8), np.float32), list("abcd")
+    Embedded("m", names, names, rows, names).save(tmp_path / "rows.npz")
+    arrays = dict(np.load(tmp_path / "rows.npz"))
+    other = rows.copy()
+    other[2, 3] = np.nan
+    changes = {"one dimension": rows[:, 0], "not finite": other, "whole numbers": rows.astype(int)}
+    arrays |= {"name": arrays["name"][:3]} if change == "fewer names" else {"embedding": changes.get(change, rows)}
+    np.savez(tmp_path / "rows.npz", **({"x": rows} if change == "another file" else arrays))
+    with pytest.raises(pointset.PointsetError, match=r"rows\.npz is not a file of embeddings"):
+        load_embedded(tmp_path / "rows.npz")
+
+
+def test_files_that_cannot_be_read_stop_nothing(model, tmp_path):
+    rng = np.random.default_rng(0)
+    for number in (0, 2):
+        np.save(tmp_path / f"{number}.npy", rng.normal(size=(40, 3)))
+    (tmp_path / "1.npy").write_text("nothing")
+    shapes = [ShapeFile(path, path.name) for path in sorted(tmp_path.iterdir())]
+    first, failure, last = embed_files(model, shapes)
+    assert isinstance(failure, Failure)
+    for shape, row in (first, last):
+        assert np.allclose(row, model.embed(np.load(shape.path))[0], atol=1e-5)
+
+
+def test_a_removed_patch_changes_the_distance_by_its_influence(model):
+    points = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    row = model.embed_sets(torch.randn(1, 30, 3, generator=torch.Generator().manual_seed(1)))[0].detach()
+    influence = similarity_influence(model, points, row, patches=5)
+    value = influence[0]
+    kept = points[influence != value]
+    with torch.inference_mode():
+        distances = [(model.embed_sets(cloud[None])[0] - row).norm() for cloud in (kept, points)]
+    assert torch.isclose(distances[0] - distances[1], value, atol=1e-4)
+
+
+DIRECTIONS = {name: np.eye(3)["xyz".index(name[-1])] * (-1 if name[0] == "-" else 1) for name in UP_TO_Z}
+
+
+@pytest.fixture(scope="module")
+def stools() -> np.ndarray:
+    """Upright stools [12, 512, 3]."""
+    sets = pointset.load_dataset("shapes10", "test", points=512, progress=False)
+    return sets.points[sets.labels == sets.classes.index("stool")][:12].numpy()
+
+
+def lying(cloud: np.ndarray, turn: str) -> np.ndarray:
+    """An upright cloud as a file holds it that `turn` turns upright."""
+    return (cloud @ TURNS[turn]).astype(np.float32)
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_every_turn_makes_its_direction_point_up(turn):
+    up = DIRECTIONS[turn.partition("@")[0]]
+    assert np.linalg.det(TURNS[turn]) == pytest.approx(1)
+    rows = np.array([[*up, *(2 * up), 7.0]])
+    assert turned_up(rows, turn, "z", normals=True).tolist() == [[0, 0, 1, 0, 0, 2, 7]]
+    assert turned_up(rows, turn, "y", normals=True).tolist() == [[0, 1, 0, 0, 2, 0, 7]]
+    assert len({matrix.tobytes() for matrix in TURNS.values()}) == 24
+
+
+@pytest.mark.parametrize("turn", ["y@90", "-x@180"])
+def test_shapes_that_stand_alike_are_turned_upright(turn, stools):
+    model, _ = load_run(USUAL)
+    guess = best_turn(turn_scores(model, [lying(cloud, "z@0") for cloud in stools]))
+    turned = best_turn(turn_scores(model, [lying(cloud, turn) for cloud in stools]))
+    assert (guess.up, guess.is_sure, turned.is_sure) == ("z", True, True)
+    np.testing.assert_array_equal(TURNS[turned.turn] @ TURNS[turn].T, TURNS[guess.turn])
+
+
+def test_few_shapes_or_a_small_margin_are_unsure():
+    scores = np.random.default_rng(0).normal(size=(24, 30)) * 0.01
+    assert "unsure" in str(best_turn(scores))
+    scores[[*TURNS].index("-x@270")] += 1
+    assert best_turn(scores).turn == "-x@270"
+    assert "up: -x, then turned by 270 degrees (--up -x@270), guessed from 30 shapes" in str(best_turn(scores))
+    assert "unsure" not in str(best_turn(scores))
+    by_direction = dict(zip(UP_TO_Z, scores.reshape(6, 4, 30).max(axis=1), strict=True))
+    found = best_turn(scores)
+    assert found.margin == pytest.approx(ttest_rel(by_direction[found.up], by_direction[found.second]).statistic)
+    for count in (1, 4):
+        assert "unsure" in str(best_turn(scores[:, :count]))
+
+
+def test_commands_take_the_guess_for_all_files(tmp_path, stools, capsys):
+    for folder, turn in (("upright", "z@0"), ("lying", "-x@90")):
+        for number, cloud in enumerate(stools):
+            path = tmp_path / folder / "stool" / "test" / f"{number}.npy"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.save(path, lying(cloud, turn))
+    both = [asked(capsys, "classify", tmp_path / name, "--up", "guess") for name in ("upright", "lying")]
+    names = [[row["classes"][0]["class"] for row in answer["predictions"]] for answer in both]
+    assert names[0] == names[1]
+    said = succeed(capsys, "data", "show", tmp_path / "lying", "--up", "guess")
+    assert "up: -x, then turned by 270 degrees (--up -x@270), " in said
+
+
+def test_what_cannot_be_guessed_is_refused(tmp_path, stools, capsys):
+    model, _ = load_run(ANY_POSE)
+    with pytest.raises(PointsetError, match="any pose"):
+        turn_scores(model, [stools[0]])
+    (tmp_path / "a.off").write_text("OFF")
+    assert "a.off" in fail(capsys, "classify", tmp_path / "a.off", "--up", "guess")
+    assert "--data" in fail(capsys, "evaluate", "--up", "guess")
+
+
+LAID = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]], np.float32)
+"""Rows that are multiplied by it have y up."""
+TURNED = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))[0].astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def table():
+    test = pointset.load_dataset("shapes10", split="test", points=1024, normalize="none")
+    return test.points[int((test.labels == test.classes.index("table")).nonzero()[0])].numpy()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("turn", "count", "words"),
+    [
+        (LAID, 1, "try --up y, with which table is 9"),
+        (LAID, 3, "try --up y, with which 3 of 3 are surer"),
+        (TURNED, 1, f"try --model {ANY_POSE}, with which "),
+        (None, 1, "perhaps the shape is"),
+    ],
+)
+def test_what_to_try_is_named(turn, count, words, table, tmp_path):
+    noise = torch.rand(1024, 3, generator=torch.Generator().manual_seed(0)).numpy()
+    np.save(tmp_path / "shape.npy", noise if turn is None else table @ turn)
+    model, _ = pointset.load_run(USUAL)
+    files = [ShapeFile(tmp_path / "shape.npy", f"{number}.npy") for number in range(count)]
+    assert next_step(model, files, up="z").startswith(words)

@@ -1,24 +1,31 @@
-"""The symmetry check detects modules that depend on order or padding, of which comparisons warn."""
+"""The symmetry check detects modules that depend on order or padding; costs of models are counts by hand."""
 
+import copy
 import math
 import re
+import time
 import warnings
 from dataclasses import replace
 
 import pytest
 import torch
 import toy
-from torch import Tensor
+from memory import step_memory
+from torch import Tensor, nn
+from toy import same_weights
 
 import pointset
+from pointset import ModelOptions, check_symmetry
 from pointset.comparison.comparing import warn_of_order
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.evaluation.symmetry import check_symmetry
+from pointset.configuration import AttentionOptions
+from pointset.evaluation.costs import flops, latency_ms, measure_costs, multiply_adds
 from pointset.nn import Pooling, registry
-from pointset.nn.blocks import PMA
+from pointset.nn.blocks import ISAB, PMA, SAB
+from pointset.nn.fast import kernels, writing
+from pointset.nn.fast.kernels import FEW_KEYS
 from pointset.nn.masks import masked_sum
 from pointset.tasks import MaxRegression, task_recipe
-from pointset.zoo.options import ModelOptions
 
 
 def masked(X: Tensor, mask: Tensor) -> Tensor:
@@ -186,3 +193,103 @@ def test_a_comparison_warns_and_says_where_in_ones_own_code_a_run_failed(tmp_pat
     # A class that is pickled by value has no file from cloudpickle 3.1.3 on.
     words = rf"RuntimeError: too many sets \((.*test_symmetry\.py|<dynamic-code>), line {line}\)"
     assert re.fullmatch(words, failure.reason)
+
+
+DIM, HEADS, CLASSES = 8, 2, 5
+HEAD = DIM * DIM + DIM * CLASSES
+"""Of the decoder after max: FC, ReLU, FC."""
+
+
+def model(name: str, **options) -> nn.Module:
+    return pointset.create_model(name, classes=CLASSES, **{"dim": DIM, "heads": HEADS, **options})
+
+
+@pytest.mark.parametrize("n", [40, FEW_KEYS + 26], ids=["explicit attention", "fused attention"])
+def test_multiply_adds_of_self_attention(n):
+    """One block in form "paper": embedding, Q K V and output, logits and reading, two layers of rows."""
+    rows = 3 * DIM + 4 * DIM * DIM + 2 * DIM * DIM
+    attention = 2 * n * n * DIM
+    assert multiply_adds(model("sab-max", form="paper", layers=1), n) == n * rows + attention + HEAD
+
+
+def test_recurrent_layers_and_distances_between_rows_are_counted():
+    """Set2Set after row-wise layers: each of three steps has four gates from an input of 2 d and a state of d.
+
+    DGCNN looks for 20 neighbours in 3, 64, 64 and 128 columns; all else is linear in the rows from 20 up.
+    """
+    n, gates = 6, 3 * 4 * DIM * (2 * DIM + DIM)
+    head = 2 * DIM * DIM + DIM * CLASSES
+    assert multiply_adds(model("rff-aggr.set2set"), n) == n * (3 * DIM + 3 * DIM * DIM) + gates + head
+    by_size = [multiply_adds(model("dgcnn"), n) for n in (30, 40, 50)]
+    assert by_size[2] - 2 * by_size[1] + by_size[0] == 2 * 10 * 10 * (3 + 64 + 64 + 128)
+    told, plain = (multiply_adds(model("rff-max", neighbourhoods=kind), 100) for kind in ("oriented", "none"))
+    assert told > plain + 3 * 100**2
+
+
+def test_counting_changes_nothing():
+    def settings() -> tuple:
+        return torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.enabled, torch.get_num_threads()
+
+    counted, state, before = model("isab4-pma").train(), torch.random.get_rng_state(), settings()
+    copied = copy.deepcopy(counted)
+    measure_costs([counted], 11, repeats=1, threads=1 if torch.get_num_threads() > 1 else 2)
+    assert counted.training
+    assert all(parameter.requires_grad and parameter.grad is None for parameter in counted.parameters())
+    assert same_weights(counted, copied)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert settings() == before
+
+
+class Slow(nn.Module):
+    inputs = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(3, CLASSES)
+
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        assert points.shape == (1, 6, 3)
+        assert not self.training
+        time.sleep(0.02)
+        return self.head(points.mean(dim=1))
+
+
+def test_the_latency_is_that_of_the_model():
+    assert latency_ms(Slow(), 6) >= 20
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+def test_on_a_gpu_counts_are_the_same():
+    on_cpu, on_gpu = model("sab-max"), model("sab-max").cuda()
+    assert multiply_adds(on_gpu, 100) == multiply_adds(on_cpu, 100)
+    assert step_memory(on_gpu, 100, 8) > 4 * sum(parameter.numel() for parameter in on_gpu.parameters())
+    assert latency_ms(on_gpu, 100) > 0
+
+
+N, M, D, H = 300, 6, 32, 4
+OPTIONS = AttentionOptions(heads=H)
+LONG = 3
+"""Sets in a batch."""
+
+FORMULAS = {
+    # For each inducing point Q and its fold with W^K; what it reads times W^V, feed-forward, K and V; then the rows.
+    "ISAB": (ISAB(D, D, M, OPTIONS), M * 2 * D**2, M * 4 * D**2 + N * (2 * H * M * D + 2 * D**2 + 2 * M * D)),
+    "PMA": (PMA(D, M, OPTIONS), M * 2 * D**2, M * 2 * D**2 + N * 2 * H * M * D),
+    "SAB": (SAB(D, D, OPTIONS), 0, N * 4 * D**2 + 2 * N * N * D),
+}
+"""By block: itself, the multiply-adds it makes once for a batch, and those for every set."""
+
+
+@pytest.mark.parametrize("tiled", [True, False])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_block_makes_the_products_of_its_formula_and_thrice_as_many_in_training(name, tiled, monkeypatch):
+    """Each product has two in the backward pass; the tiled way also recomputes queries that it does not keep."""
+    for module in (kernels, writing):
+        monkeypatch.setattr(module, "may_tile", module.may_tile if tiled else lambda *_: False)
+    block, once, each = FORMULAS[name]
+    X = torch.randn(LONG, N, D, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    with torch.no_grad():
+        assert flops(lambda: block(X)) == 2 * (once + LONG * each)
+    made = flops(lambda: block(X).sum().backward()) / 2
+    made_up = LONG * (H * N * M**2 + M**2 * D) if name == "ISAB" else 0
+    assert 2.95 * (once + LONG * each) <= made <= 3 * (once + LONG * each) + made_up

@@ -174,22 +174,16 @@ def test_every_other_part_is_refused_by_name(kind: str, listed: str) -> None:
             to_plain_data(model)
 
 
-def test_a_module_of_the_users_own_is_refused() -> None:
+def test_a_module_of_the_users_own_and_a_pose_that_the_page_does_not_know_are_refused() -> None:
     class Doubled(nn.Linear):
         def forward(self, X: torch.Tensor) -> torch.Tensor:
             return 2 * super().forward(X)
 
-    model = pointset.create_model("rff-max", classes=4, dim=8)
-    model.head[-1] = Doubled(8, 4)
-    with pytest.raises(PointsetError, match="Doubled"):
-        to_plain_data(model)
-
-
-def test_a_pose_that_the_page_does_not_know_is_refused() -> None:
-    model = pointset.create_model("rff-max", classes=4, dim=8)
-    model.preparation = Preparation(normalize="principal-axes")
-    with pytest.raises(PointsetError, match="page"):
-        to_plain_data(model)
+    own, posed = (pointset.create_model("rff-max", classes=4, dim=8) for _ in range(2))
+    own.head[-1], posed.preparation = Doubled(8, 4), Preparation(normalize="principal-axes")
+    for model, word in ((own, "Doubled"), (posed, "page")):
+        with pytest.raises(PointsetError, match=word):
+            to_plain_data(model)
 
 
 def test_weights_have_16_bits_unless_one_is_too_large() -> None:

@@ -1,5 +1,4 @@
-"""Attention against its formulas and torch's own module: scores, weights by head with bounds, and every way to compute
-them; also with user-defined functions in place of softmax."""
+"""Attention against its formulas and torch's own module, with any weights and in every way to compute it."""
 
 import itertools
 import math
@@ -10,13 +9,16 @@ from torch import Tensor
 from toy import OWN_WEIGHTS, Sharpened, normal
 
 import pointset
+from pointset import PointsetError, create_model
 from pointset.configuration import AttentionOptions
-from pointset.errors import PointsetError
 from pointset.explain.importance import rollout
 from pointset.nn import ISAB, Weights, scores
 from pointset.nn.attention import Multihead, explicit
-from pointset.nn.fast.absorbed import Projection, absorbed, absorbed_in_tiles
+from pointset.nn.fast import kernels, tiles
+from pointset.nn.fast import writing as fast_writing
+from pointset.nn.fast.absorbed import Projection, absorbed, absorbed_in_tiles, read_plainly, read_sets
 from pointset.nn.fast.kernels import fused
+from pointset.nn.fast.writing import Keys, Projections, write_plainly, write_rows
 from pointset.nn.scores import SCORES, BilinearScore, DotScore
 from pointset.nn.simplex import BOUNDED, WEIGHTS, constrained_sparsemax
 
@@ -212,22 +214,13 @@ def test_every_head_has_its_own_function():
 
 
 @pytest.mark.parametrize("name", ["csoftmax", "csparsemax"])
-def test_the_bound_is_a_multiple_of_uniform_attention(name):
-    found = weights_of(name, bound=1.25)(logits_of(B, HEADS, N, M), MASK)
-    sizes = MASK.sum(dim=1).double()[:, None, None, None]
-    assert (found * sizes).max() == pytest.approx(1.25)
-
-
-@pytest.mark.parametrize("name", ["csoftmax", "csparsemax"])
 @pytest.mark.parametrize(("coverage", "axis", "sharers"), [("seeds", 2, N), ("heads", 1, HEADS)])
-def test_the_weights_of_a_key_sum_to_at_most_its_fertility(name, coverage, axis, sharers):
-    logits = logits_of(B, HEADS, N, M)
-    weights = (weights_of(name, bound=1.5, coverage=one)(logits, MASK) for one in ("none", coverage))
-    alone, covered = (found.sum(dim=axis) for found in weights)
-    sizes = MASK.sum(dim=1).double()[:, None, None]
-    fertility = 1.5 * sharers / sizes
-    assert (covered <= fertility + 1e-12).all()
-    assert not torch.allclose(covered, alone)
+def test_a_weight_is_at_most_its_bound_and_the_weights_of_a_key_its_fertility(name, coverage, axis, sharers):
+    logits, uniform = logits_of(B, HEADS, N, M), 1 / MASK.sum(dim=1).double()[:, None, None, None]
+    alone, covered = (weights_of(name, bound=1.5, coverage=one)(logits, MASK) for one in ("none", coverage))
+    assert (alone / uniform).max() == pytest.approx(1.5)
+    assert (covered.sum(dim=axis) <= 1.5 * sharers * uniform[..., 0] + 1e-12).all()
+    assert not torch.allclose(covered.sum(dim=axis), alone.sum(dim=axis))
 
 
 def test_coverage_is_what_the_docstring_says():
@@ -289,13 +282,103 @@ def test_every_order_of_products_gives_the_same_attention(weights, score, output
     K, V = Projection(Y, attention.key), Projection(Y, attention.value)
     expected = attention.output(explicit(attention.query(X), K, V, mask, attention.score, attention.weights))
     torch.testing.assert_close(found, expected)
-    for (name, parameter), *both in zip(
-        attention.named_parameters(), gradients(found), gradients(expected), strict=True
-    ):
-        one, other = (torch.zeros_like(parameter) if gradient is None else gradient for gradient in both)
+    for (name, weight), *both in zip(attention.named_parameters(), gradients(found), gradients(expected), strict=True):
+        one, other = (torch.zeros_like(weight) if gradient is None else gradient for gradient in both)
         torch.testing.assert_close(one, other, msg=lambda text, name=name: f"{name}: {text}")
 
 
-def test_mixed_precision_may_give_other_types():
+SETS, ROWS = 7, 23
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """Sets the size of tiles to a few rows, so that small sets have many tiles."""
+    monkeypatch.setattr(tiles, "tile_size", lambda: 64)
+
+
+def plain_operations(monkeypatch):
+    for module in (kernels, fast_writing):
+        monkeypatch.setattr(module, "may_tile", lambda *_: False)
+
+
+def gradients(function, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    inputs = tuple(part.detach().clone().requires_grad_() for part in inputs)
+    out = function(*inputs)
+    weights = normal(*out.shape, seed=9)
+    return out.detach(), *torch.autograd.grad((out * weights).sum(), inputs)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 23])
+@pytest.mark.parametrize("masked", [False, True])
+def test_reading(small_tiles, masked, rows):
+    X, queries = normal(SETS, rows, 6), normal(11, 6, seed=1)
+    keep = normal(SETS, rows, seed=2) > 0 if masked else None
+    if keep is not None:
+        keep[1] = False
+    expected = gradients(lambda *inputs: read_plainly(*inputs, keep), (X, queries))
+    found = gradients(lambda *inputs: read_sets(*inputs, keep), (X, queries))
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    assert keep is None or found[0][1].eq(0).all()
+    with torch.no_grad():
+        torch.testing.assert_close(read_sets(X, queries, keep), expected[0], rtol=1e-12, atol=1e-12)
+
+
+def written_inputs(sets: int = SETS, rows: int = ROWS) -> tuple[Tensor, ...]:
+    """X, K, V, the two maps and their biases: three keys, width 8 from 5."""
+    keys = (sets, 3, 8)
+    sizes = ((sets, rows, 5), keys, keys, (8, 5), (8,), (8, 8), (8,))
+    return tuple(normal(*size, seed=seed) for seed, size in enumerate(sizes))
+
+
+def written(write):
+    return lambda X, K, V, *maps: write(X, Keys(K, V), Projections(*maps), 2)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 23])
+def test_writing(small_tiles, rows):
+    expected, found = (gradients(written(write), written_inputs(rows=rows)) for write in (write_plainly, write_rows))
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    with torch.no_grad():
+        torch.testing.assert_close(written(write_rows)(*written_inputs(rows=rows)), expected[0], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_second_derivatives(small_tiles):
+    inputs = tuple(part.requires_grad_() for part in written_inputs(2, 3))
+    assert torch.autograd.gradgradcheck(written(write_rows), inputs, fast_mode=True)
+    inputs = (normal(2, 3, 6).requires_grad_(), normal(4, 6, seed=1).requires_grad_())
+    assert torch.autograd.gradgradcheck(read_sets, inputs)
+
+
+def test_the_tiled_way_is_chosen(monkeypatch):
+    """Otherwise the test above would compare the plain operations with themselves."""
+    model, taken = create_model("isab3-pma", classes=5, dim=32), []
+
+    def watched(call):
+        return lambda *arguments: taken.append(call.__name__) or call(*arguments)
+
+    monkeypatch.setattr("pointset.nn.fast.absorbed.read_sets", watched(read_sets))
+    monkeypatch.setattr(fast_writing, "write_rows", watched(write_rows))
+    model(normal(3, 83, 3).float())
+    assert taken == ["read_sets", "write_rows"] * 2 + ["read_sets"]
+    plain_operations(monkeypatch)
+    model(normal(3, 83, 3).float())
+    assert len(taken) == 5
+
+
+def test_transforms_and_autocast_get_the_plain_operations():
+    model = create_model("isab4-pma", classes=5, dim=16, dropout=0.0).double()
+    points = normal(2, 70, 3)
+
+    def first(one: Tensor) -> Tensor:
+        return model(one)[0, 0]
+
+    gradient = torch.func.grad(first)(points)
+    direction = normal(2, 70, 3, seed=1)
+    _, change = torch.func.jvp(first, (points,), (direction,))
+    torch.testing.assert_close(change, (gradient * direction).sum())
+    each = torch.func.vmap(lambda one: model(one[None])[0])(points)
+    torch.testing.assert_close(each, model(points))
+    model.float()
     with torch.autocast("cpu", torch.bfloat16):
-        assert pointset.nn.SAB(8, 8)(torch.zeros(2, 5, 8).bfloat16()).shape == (2, 5, 8)
+        assert model(points.float()).dtype == torch.bfloat16

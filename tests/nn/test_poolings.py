@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from toy import normal
+from toy import moved, normal
 
 import pointset
 from pointset.nn import registry
@@ -25,14 +25,6 @@ EVERY = sorted({*WHOLE, *(f"aggr.{name}" for name in AGGREGATIONS)})
 
 def sets(*sizes: int) -> list[Tensor]:
     return [normal(n, DIM, seed=n) for n in sizes or (1, 2, 7, 40)]
-
-
-def moved(part: nn.Module) -> nn.Module:
-    """In float64, with parameters that differ from their initial values."""
-    with torch.no_grad():
-        for parameter in part.double().parameters():
-            parameter += 0.3 * torch.rand_like(parameter)
-    return part
 
 
 def assert_pools(pool: nn.Module, X: Tensor, *expected: Tensor) -> None:
@@ -136,9 +128,6 @@ def test_pswe_moves_each_point_of_the_reference_to_its_quantile(m, make):
         ("mean", [[2, -3], [7 / 3, 4 / 3]]),
         ("sum", [[4, -6], [7, 4]]),
         ("max+mean", [[3, -2, 2, -3], [9, 8, 7 / 3, 4 / 3]]),
-        ("aggr.max", [[3, -2], [9, 8]]),
-        ("aggr.sum", [[4, -6], [7, 4]]),
-        ("aggr.mean", [[2, -3], [7 / 3, 4 / 3]]),
         ("aggr.mul", [[3, 8], [-315, -480]]),
         ("aggr.var", [[1, 1], [416 / 9, 584 / 9]]),
         ("aggr.std", [[1, 1], [math.sqrt(416) / 3, math.sqrt(584) / 3]]),
@@ -181,9 +170,7 @@ def test_an_empty_set_pools_to_zero_and_no_gradient_is_lost_or_broken(listed, tr
     assert [key for key, value in pool.named_parameters() if value.grad is None or not value.grad.any()] == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "listed"), [*(("pooling", name) for name in [*WHOLE, "dumlp3"]), ("encoder", "dumlp3")]
-)
+@pytest.mark.parametrize(("kind", "listed"), [*(("pooling", one) for one in [*WHOLE, "dumlp3"]), ("encoder", "dumlp3")])
 @pytest.mark.parametrize("masked", [False, True])
 def test_gradients_are_exact(kind, listed, masked):
     part = moved(part_of(kind, listed))
@@ -224,8 +211,4 @@ def test_a_join_can_do_what_all_of_its_poolings_can():
     joins = [registry.find_part("pooling", name) for name in ("max+pma", "pma+pma3", "mean+max")]
     found = [(part.head, part.has_maps, part.statistic) for part in joins]
     assert found == [("hidden", True, "max"), ("linear", True, "max"), ("hidden", False, "mean")]
-
-
-@pytest.mark.parametrize("name", ["max+", "+max", "max++mean", "max+men", "+", "max+rff"])
-def test_a_join_with_an_unknown_name_is_not_a_pooling(name):
-    assert registry.find_part("pooling", name) is None
+    assert not any(registry.find_part("pooling", name) for name in ("max+", "+max", "max++mean", "max+men", "max+rff"))

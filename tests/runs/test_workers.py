@@ -1,4 +1,4 @@
-"""Work in other processes, of which a killed one affects only its run; shared cores; and progress of work."""
+"""Work in other processes, of which a killed one affects only its run; Ctrl-C and SIGTERM; shared cores; progress."""
 
 import importlib
 import os
@@ -7,15 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from command_line import fail
-from damage import kill_at
 from joblib import Parallel, delayed, parallel_config
-from toy import FatalRun, results
+from toy import FatalRun, kill_at, results
 
 import pointset.comparison.comparing as comparing
 from pointset import Comparison, Recipe, run_experiment
@@ -175,15 +175,7 @@ def test_a_worker_that_has_grown_is_replaced_without_a_warning():
 
 @pytest.mark.parametrize(
     ("count", "jobs", "threads", "expected"),
-    [
-        (None, 100, 1, 12),
-        (None, 100, 5, 2),
-        (None, 3, 1, 3),
-        (None, 9, 40, 1),
-        (4, 100, 9, 4),
-        (4, 2, 1, 2),
-        (4, 0, 1, 1),
-    ],
+    [(None, 100, 1, 12), (None, 100, 5, 2), (None, 3, 1, 3), (None, 9, 40, 1), (4, 100, 9, 4), (4, 0, 1, 1)],
 )
 def test_jobs_at_once_fill_the_cores_and_no_more(count, jobs, threads, expected, monkeypatch):
     monkeypatch.setattr("joblib.cpu_count", lambda: 12)
@@ -201,13 +193,8 @@ def test_interrupts_are_handled_again_behind_the_block():
 
 @pytest.mark.slow
 def test_a_worker_ends_with_its_parent():
-    worker = """
-import os, sys, time
-from pointset.runs import system
-system.end_with(os.getppid())
-print(os.getpid(), flush=True)
-time.sleep(60)
-"""
+    worker = "import os, time; from pointset.runs import system; system.end_with(os.getppid())"
+    worker += "; print(os.getpid(), flush=True); time.sleep(60)"
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {worker!r}])"
     with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -216,16 +203,14 @@ time.sleep(60)
     child.wait(timeout=20)
 
 
-@pytest.mark.parametrize(
-    ("load", "fixed", "threads"), [(0.2, False, "8"), (6.4, False, "2"), (30.0, False, "1"), (6.4, True, None)]
-)
-def test_threads_sleep_when_idle_and_take_free_cores(load, fixed, threads, monkeypatch):
+@pytest.mark.parametrize(("load", "threads"), [(0.2, "8"), (6.4, "2"), (30.0, "1"), (6.4, None)])
+def test_threads_sleep_when_idle_and_take_free_cores(load, threads, monkeypatch):
     monkeypatch.setattr(system.os, "getloadavg", lambda: (load, load, load))
     monkeypatch.setattr(system.os, "sched_getaffinity", lambda _: set(range(8)))
     for name in ("OMP_WAIT_POLICY", "KMP_BLOCKTIME", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "")  # restored at the end
         monkeypatch.delenv(name)
-    system.share_cores(fixed)
+    system.share_cores(fixed=threads is None)
     assert system.os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
     assert system.os.environ.get("OMP_NUM_THREADS") == threads
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
@@ -250,10 +235,13 @@ def test_a_line_says_what_is_done_and_how_long_the_rest_takes(what, unit, total,
     assert re.fullmatch(line, last), last
 
 
-def test_short_work_writes_nothing(capsys):
-    assert list(followed("ab", "reading", "file", 2)) == ["a", "b"]
-    assert list(followed("ab", "reading", "file", show=False)) == ["a", "b"]
+def test_short_work_writes_nothing_and_batches_count_as_the_shapes_that_are_in_them(monkeypatch, capsys):
+    for options in ({"total": 2}, {"show": False}):
+        assert list(followed("ab", "reading", "file", **options)) == ["a", "b"]
     assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    list(followed(["ab", "cde"], "embedding", "shape", 5, size=len))
+    assert "embedding: 5 of 5 shapes done" in capsys.readouterr().err
 
 
 def test_a_terminal_that_does_not_know_its_size_has_a_bar(monkeypatch):
@@ -267,19 +255,92 @@ def test_a_terminal_that_does_not_know_its_size_has_a_bar(monkeypatch):
     os.close(terminal)
 
 
-def test_the_bar_of_a_terminal_estimates_no_time_before_a_twentieth_is_done(monkeypatch, capsys):
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    with progress_bar("training", "step", 100) as bar:
-        bar.update(4)
-        assert "<?" in str(bar)
-        bar.update(1)
-        assert re.search(r"<\d\d:\d\d", str(bar))
-        bar.set_postfix_str("loss 0.5")
-        bar.update(95)
-    assert "100%" in capsys.readouterr().err
+START = [sys.executable, "-m", "pointset.cli"]
+GOES_ON = "; run the same command again to continue\n"
+SETS = ["--points", "24", "--dim", "16", "--epochs", "400"]
+COMPARED = [*["--models", "rff-max", "--out", "out", "--workers", "2"], *SETS]
 
 
-def test_batches_count_as_the_shapes_that_are_in_them(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "EVERY", 0.0)
-    list(followed(["ab", "cde"], "embedding", "shape", 5, size=len))
-    assert "embedding: 5 of 5 shapes done" in capsys.readouterr().err
+@pytest.fixture
+def started(tmp_path):
+    """Starts commands, each in its own session, and ends their remaining processes."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        env = {**os.environ, "POINTSET_HOME": str(tmp_path / "home"), "PYTHONUNBUFFERED": "1"}
+        env["PYTHONPATH"] = str(Path(__file__).parents[2])
+        options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
+        begun.append(subprocess.Popen([*START, *arguments], env=env, start_new_session=True, **options))
+        return begun[-1]
+
+    # A shell has its background jobs ignore Ctrl-C, and what they start inherits that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield start
+    signal.signal(signal.SIGINT, before)
+    for process in begun:
+        if session(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+        if not process.stderr.closed:
+            process.communicate()
+
+
+def session(leader: int, name: str = "") -> list[str]:
+    """The processes of a session, of which a part of the command line may be given."""
+    command = ["pgrep", "-s", str(leader), *(["-f", name] if name else [])]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+
+
+def is_blocked(number: signal.Signals, process: str) -> bool:
+    """True if a process blocks a signal."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    mask = next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk"))
+    return bool(int(mask, 16) & 1 << (number - 1))
+
+
+def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    while process.poll() is None and not condition():
+        time.sleep(0.02)
+    assert process.poll() is None, process.communicate()
+
+
+def end(process: subprocess.Popen[str], code: int, message: str) -> None:
+    closed = process.stderr.closed
+    said = message if closed else process.communicate(timeout=120)[1]
+    assert (process.wait(timeout=60), said) == (code, message)
+    last = time.monotonic() + 60
+    while time.monotonic() < last and session(process.pid):
+        time.sleep(0.1)
+    assert session(process.pid) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_in_the_middle_of_a_command(command, number, started, clouds_folder, tmp_path):
+    """Its output may be closed, as if the reader had ended; its workers must end too."""
+    options, begun = {
+        "train": (["rff-max", "--data", str(clouds_folder), "--run", "out", *SETS], "out/history.jsonl"),
+        "compare": ([*COMPARED, "--data", str(clouds_folder)], "out/runs/*/history.jsonl"),
+    }[command]
+    process = started(*command.split(), *options)
+    wait_for(lambda: any(tmp_path.glob(begun)), process)
+    if command == "compare" and number == signal.SIGTERM:
+        process.stderr.close()
+        process.stdout.close()
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does
+        end(process, 130, f"pointset: interrupted{GOES_ON}")
+    else:
+        process.send_signal(number)
+        end(process, 143, f"pointset: terminated{GOES_ON}")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
+def test_while_workers_start(started, clouds_folder):
+    """Workers ignore Ctrl-C, because an interrupted worker would end with a traceback."""
+    process = started("compare", *COMPARED, "--data", str(clouds_folder))
+    wait_for(lambda: session(process.pid, "LokyProcess"), process)
+    assert all(is_blocked(signal.SIGINT, worker) for worker in session(process.pid, "LokyProcess"))
+    os.killpg(process.pid, signal.SIGINT)
+    end(process, 130, f"pointset: interrupted{GOES_ON}")

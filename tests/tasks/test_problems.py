@@ -1,19 +1,26 @@
-"""The papers' set problems: their sets, the models of their rows, losses and metrics."""
+"""The papers' set problems: sets, models of rows, losses and metrics; blocks of steps in place of epochs; reports."""
 
 import itertools
+import json
 import math
+import pickle
+import re
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import torch
+import toy
 from scipy.stats import multivariate_normal, poisson
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
+from pointset import Comparison, ModelOptions, PointsetError, check_symmetry
+from pointset.comparison.comparing import RESULT_FILES
+from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.runs import make_runs
 from pointset.data.batches import epoch_generator
-from pointset.errors import PointsetError
-from pointset.evaluation.symmetry import check_symmetry
 from pointset.tasks import SetBatch, experiments
 from pointset.tasks.clustering import (
     LEAST_SCALE,
@@ -27,9 +34,10 @@ from pointset.tasks.clustering import (
 )
 from pointset.tasks.counting import poisson_loss
 from pointset.tasks.images import Images, digits
-from pointset.tasks.set_problem import fully_connected, parts_of, row_model
-from pointset.zoo.models import create_model
-from pointset.zoo.options import ModelOptions
+from pointset.tasks.max_regression import MaxRegression
+from pointset.tasks.set_problem import measure, task_recipe
+from pointset.training.checkpoints import RunFolder
+from pointset.training.loop import Training
 
 SMALL = ModelOptions(dim=16, heads=2, dropout=0.0)
 TASKS = {name: make() for name, make in [*experiments.TASKS.items()][1:]}
@@ -64,16 +72,6 @@ def test_maxima_are_those_of_sets_of_uniform_size_and_numbers():
     assert (numbers.min() >= 0) & (numbers.max() <= 100)
     assert torch.histc(numbers, bins=4, min=0, max=100) / len(numbers) == pytest.approx([0.25] * 4, abs=0.01)
     assert all(batch.target["maximum"].equal(batch.X.amax(dim=(1, 2))) for batch in batches)
-
-
-def test_clusters_are_of_one_size_with_their_truth():
-    batches = [draw(CLUSTERING, 3, seed) for seed in range(40)]
-    sizes = {batch.X.shape[1] for batch in batches}
-    assert 100 <= min(sizes) < 150
-    assert 450 < max(sizes) <= 500
-    assert len(sizes) > 30
-    shapes = {name: tuple(value.shape) for name, value in batches[0].target.items()}
-    assert shapes == {"log_proportions": (3, 4), "means": (3, 4, 2), "scales": (3, 4, 2)}
 
 
 def test_in_an_anomaly_seven_belong_together_and_the_stranger_is_anywhere_and_of_any_class():
@@ -267,17 +265,6 @@ def test_every_encoder_and_pooling_is_a_row_of_every_task(name, row):
         task.build("dgcnn", SMALL, seed=0)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("row", ["rFF + max", "SAB + PMA", "ISAB4 + PMA3"])
-def test_a_row_is_the_zoos_model_under_the_head(row):
-    """With the zoo's head in place of the task's, the outputs equal those of the zoo's model."""
-    ours = row_model(row, 5, SMALL, 3, lambda width: fully_connected(width, 11, 7)).eval()
-    zoo = create_model("-".join(parts_of(row)), 1, inputs=5, seed=3, **SMALL.as_dict()).eval()
-    X, mask = torch.randn(2, 6, 5), torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
-    assert ours(X, mask).shape == (2, 7)
-    assert torch.equal(zoo.head(ours.pool(ours.encode(X, mask), mask)), zoo(X, mask))
-
-
 def test_a_task_with_its_own_head_refuses_options_of_a_classifiers_head():
     options = {"head_dim": 5, "head_norm": "batch", "pooled_dropout": 0.3}
     for task in TASKS.values():
@@ -366,18 +353,9 @@ def test_draws_have_the_distribution_of_the_paper():
     assert mixture.means.mean(dim=(0, 1)).tolist() == pytest.approx([0, 0], abs=0.06)
     assert mixture.means.var(dim=(0, 1)).tolist() == pytest.approx([64 / 12] * 2, rel=0.05)
     torch.testing.assert_close(mixture.scales, torch.full((4000, 4, 2), 0.3))
-
-
-def test_elements_lie_around_the_mean_of_their_component():
-    generator = torch.Generator().manual_seed(0)
-    mixture = draw_mixtures(3, generator)
-    X = draw_elements(mixture, 5000, generator)
-    assert X.shape == (3, 5000, 2)
-    p, mu, sigma = mixture.log_proportions.exp()[..., None], mixture.means, mixture.scales
-    mean = (p * mu).sum(dim=1)
-    variance = (p * (mu.square() + sigma.square())).sum(dim=1) - mean.square()
-    assert (X.mean(dim=1) - mean).abs().max() < 5 * variance.max().sqrt() / 5000**0.5
-    torch.testing.assert_close(X.var(dim=1), variance, rtol=0.1, atol=0.05)
+    sizes = {draw(CLUSTERING, 1, seed).X.shape[1] for seed in range(40)}
+    assert 100 <= min(sizes) < 150
+    assert 450 < max(sizes) <= 500
 
 
 def test_a_step_of_em_is_scikit_learns():
@@ -396,3 +374,109 @@ def test_a_step_of_em_is_scikit_learns():
         np.testing.assert_allclose(found.means[place], theirs.means_, rtol=1e-6)
         np.testing.assert_allclose(found.scales[place], np.sqrt(theirs.covariances_), rtol=1e-6)
     assert (found.log_likelihood(X) > start.log_likelihood(X)).all()
+
+
+@dataclass(frozen=True)
+class Short(MaxRegression):
+    """Checkpoints after every 4 steps."""
+
+    block = 4
+
+
+def tiny(*models: str | dict, steps: int = 10, **changes) -> Experiment:
+    experiment = Experiment(
+        task=Short(),
+        models=tuple(Entry.of(model) for model in models or ("rFF + max", "isab4-pma")),
+        seeds=(0,),
+        model=ModelOptions(dim=8, heads=2, dropout=0.25),
+        recipe=task_recipe(steps=steps, batch_size=6),
+    )
+    return experiment.changed(**changes)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> Comparison:
+    return toy.compare(tiny(seeds=(0, 3)), tmp_path_factory.mktemp("done"), report=True)
+
+
+@pytest.mark.slow
+def test_a_report_has_pairs_costs_and_curves(done):
+    assert all((done.folder / name).stat().st_size for name in RESULT_FILES)
+    header, first = (done.folder / "results.csv").read_text().splitlines()[:2]
+    assert header == "model,seed,MAE,parameters,seconds,steps,sets"
+    assert first.split(",")[2] == str(done.runs[0].metrics["MAE"])
+    assert first.split(",")[-2:] == ["10", "10000"]
+    saved = json.loads((done.folder / "results.json").read_text())
+    assert (saved["configuration"]["task"], saved["configuration"]["options"]) == ("max-regression", {})
+    assert len(saved["pairs"]["all"]) == 1
+    text = (done.folder / "report.html").read_text()
+    assert "Max regression, 2 seeds, 10 steps of 6 sets, width 8, form reference; last step, mean ±" in text
+    titles = "Which models are distinguishable|MAE against cost|Learning curves|How to repeat and cite"
+    assert "|".join(re.findall("<h2>(.*)</h2>", text)) == titles
+    assert "fewest degrees of freedom" in text
+    assert {path.stem for path in done.folder.glob("figures/*.svg")} == {"learning-curves", "matrix", "pareto"}
+    assert all(row.cost.multiply_adds > 0 and row.cost.latency_ms > 0 for row in done.rows)
+
+
+@pytest.mark.slow
+def test_metrics_are_those_of_the_saved_model(done):
+    model = done.model("isab4-pma", 3)
+    assert not model.training
+    assert measure(Short(), model, Short().test_sets()) == done.runs[-1].metrics
+
+
+@pytest.mark.slow
+def test_a_run_killed_within_a_block_of_steps_resumes_to_the_same_bits(done, tmp_path, monkeypatch):
+    """With dropout, whose random numbers depend on the step, and Adam, whose moments must be restored."""
+    experiment = tiny("isab4-pma")
+    drawn: list[int] = []
+    draw = Short.draw
+
+    def until_the_seventh(self, count, generator):
+        drawn.append(count)
+        if len(drawn) == 7:
+            raise KeyboardInterrupt
+        return draw(self, count, generator)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Short, "draw", until_the_seventh)
+        with pytest.raises(KeyboardInterrupt):
+            toy.compare(experiment, tmp_path)
+    drawn.clear()
+    monkeypatch.setattr(Short, "draw", lambda *given: drawn.append(1) or draw(*given))
+    resumed = toy.compare(experiment, tmp_path)
+    assert len(drawn) == 6, "the four steps of the first block are not done again"
+    once, again = done.run("isab4-pma", 0), resumed.run("isab4-pma", 0)
+    first, second = (toy.numbers(RunFolder(one.folder).history()) for one in (once, again))
+    assert first == second
+    assert toy.same_weights(done.model("isab4-pma", 0), resumed.model("isab4-pma", 0))
+    assert again.metrics == once.metrics
+
+
+@pytest.mark.slow
+def test_models_get_the_same_sets_and_seeds_get_different_ones(tmp_path, monkeypatch):
+    seen: dict[Training, list[float]] = {}
+    step = Training._backward
+
+    def backward(self, batch):
+        seen.setdefault(self, []).append(float(batch.X.sum()))
+        return step(self, batch)
+
+    monkeypatch.setattr(Training, "_backward", backward)
+    toy.compare(tiny(seeds=(0, 1), steps=3), tmp_path)
+    first, second, third, fourth = seen.values()  # seeds outermost
+    assert first == second
+    assert third == fourth
+    assert not set(first) & set(third)
+    assert len(set(first)) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TASKS)
+def test_runs_of_every_task_travel_without_their_data(name, tmp_path):
+    task = experiments.TASKS[name]()
+    task.prepare(None, task.recipe(), progress=False)
+    (one,) = make_runs(Experiment(task=task, models=(Entry("rFF + mean"),), seeds=(0,)), tmp_path)
+    travelling = pickle.dumps(one)
+    assert len(travelling) < 5_000
+    assert pickle.loads(travelling) == one

@@ -40,21 +40,24 @@ def choice(train):
     return automatic._Choice(train, 1.0, 0, None, False)
 
 
-def test_rows_alone_if_the_budget_is_too_small_for_a_network(train, tmp_path):
-    best = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False)
+@pytest.fixture(scope="module")
+def rows(train, tmp_path_factory):
+    """A choice without time for a network, its folder, and the candidates that were told while it was made."""
+    run, told = tmp_path_factory.mktemp("rows") / "run", []
+    return fit_automatic(train, budget=0.001, run=run, progress=False, on_candidate=told.append), run, told
+
+
+def test_rows_alone_if_the_budget_is_too_small_for_a_network(train, rows):
+    best, run, told = rows
+    assert [candidate.name for candidate in told] == [*automatic.ROWS]
     assert {candidate.name for candidate in best.candidates} == {*automatic.ROWS, "mixture"}
-    assert sum(candidate.chosen for candidate in best.candidates) == 1
+    (chosen,) = (candidate for candidate in best.candidates if candidate.chosen)
     assert all(candidate.low <= candidate.accuracy <= candidate.high for candidate in best.candidates)
     with pytest.raises(PointsetError, match="run has no network: its budget was too small to train one; train again"):
-        pointset.load_run(tmp_path / "run" / "network")
-
-
-def test_a_folder_without_a_held_out_error_does_not_make_every_class_certain(train):
-    """At a temperature of 0.01 a wrong class of the next shape would have 100.0 %."""
-    best = fit_automatic(train, budget=0.001, progress=False)
-    assert all(candidate.accuracy == 1 for candidate in best.candidates if candidate.chosen)
-    confidence = predict(best.fitted.model, train).probabilities.max(axis=1)
-    assert 0.8 < confidence.mean() < 0.99
+        pointset.load_run(run / "network")
+    # Nothing held out was wrong: at a temperature of 0.01 a wrong class of the next shape would have 100.0 %.
+    assert chosen.accuracy == 1
+    assert 0.8 < predict(best.fitted.model, train).probabilities.max(axis=1).mean() < 0.99
     assert all(candidate.loss > 0.01 for candidate in best.candidates)
 
 
@@ -324,9 +327,7 @@ def test_the_clock_only_cuts_the_network_and_that_is_said(train, monkeypatch):
 
 
 @pytest.mark.parametrize("better", [True, False])
-def test_the_network_reads_coordinates_alone_where_neighbourhoods_have_the_larger_loss(
-    better, train, choice, monkeypatch
-):
+def test_the_network_reads_coordinates_alone_where_that_has_the_smaller_loss(better, train, choice, monkeypatch):
     right = torch.eye(2)[train.labels]
 
     def held_out(self, steps, fold, neighbourhoods):
@@ -341,12 +342,10 @@ def test_the_network_reads_coordinates_alone_where_neighbourhoods_have_the_large
     assert outputs.equal(right)
 
 
-def test_a_finished_choice_is_read_again_and_the_folder_of_another_run_is_refused_at_once(train, tmp_path, monkeypatch):
-    seen = []
-    first = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False, on_candidate=seen.append)
-    assert [candidate.name for candidate in seen] == [*automatic.ROWS]
+def test_a_finished_choice_is_read_again_and_another_run_refused_at_once(train, rows, tmp_path, monkeypatch):
+    first, run, _ = rows
     monkeypatch.setattr(automatic, "_Choice", None)
-    again = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False)
+    again = fit_automatic(train, budget=0.001, run=run, progress=False)
     assert (again.name, again.candidates, again.reason) == (first.name, first.candidates, first.reason)
     pointset.fit(pointset.create_model("features-svm", classes=2), train, run=tmp_path / "named", progress=False)
     with pytest.raises(pointset.PointsetError, match="named holds a run of features-svm: choose another folder"):
@@ -372,9 +371,7 @@ def test_the_interval_counts_that_fits_share_shapes():
 def test_the_interval_of_groups_without_errors_is_like_that_of_one_error():
     """Few errors do not tell whether those of one group stand together: the interval must not jump at none."""
     groups = np.arange(128) // 4
-    (low, high), (lower, higher) = (
-        accuracy_interval((torch.arange(128) >= wrong).float(), groups, 102) for wrong in (0, 1)
-    )
+    (low, high), (lower, higher) = (accuracy_interval((torch.arange(128) >= n).float(), groups, 102) for n in (0, 1))
     assert high == 1
     assert abs(low - lower) < 0.03
     assert abs(high - higher) < 0.03
@@ -389,49 +386,21 @@ def write_views(folder):
     return folder
 
 
-def test_groups_that_train_finds_are_saved_shown_again_and_taken_from_the_file(tmp_path, capsys):
-    data, run = write_views(tmp_path / "data"), tmp_path / "run"
-    command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run", run)
-    printed = succeed(capsys, *command)
-    names, tested = (pointset.load_dataset(data, split=split, points=128).names for split in ("train", "test"))
-    table = read_csv(run / automatic.GROUPS_FILE)
-    assert [row["file"] for row in table] == sorted([*names, *tested])
-    objects = {row["file"].rpartition("_")[0]: row["group"] for row in table}
-    assert all(row["group"] == objects[row["file"].rpartition("_")[0]] for row in table)
-    assert f"{len({*objects.values()})} groups of shapes that belong together, by names" in printed
-    assert f"the group of every shape, which --groups takes: {run / automatic.GROUPS_FILE}" in printed
-    assert "of seen groups %" in printed
-    assert succeed(capsys, *command) == printed, "read again, and not fitted"
-
-
-@pytest.mark.slow
-def test_a_split_that_divides_groups_is_told_of_until_it_is_by_groups(tmp_path, capsys):
-    data, rule = write_views(tmp_path / "data"), "all but its last 1 part"
-    table = ("compare", "--models", "rff-max", "features-svm", "--seeds", "0", "--epochs", "1", "--out")
-    lines = [("train", "--budget", "1s", "--run"), ("train", "features-svm", "--run"), table]
-    trained, tested = (
-        [name.rpartition("_")[0] for name in pointset.load_dataset(data, split, 128).names]
-        for split in ("train", "test")
-    )
-    divided = f"{sum(name in trained for name in tested)} of {len(tested)} test shapes are siblings of training shapes"
-    for number, line in enumerate(lines):
-        printed = succeed(capsys, *line, tmp_path / str(number), "--data", data, "--points", "128")
-        assert f"{divided} by names ({rule}, confirmed" in printed, line
-        assert f"with --groups '{rule}'" in printed
-    assert f"with --groups '{rule}'" in succeed(capsys, "data", "check", data)
-    for line in lines[1:]:
-        printed = succeed(
-            capsys, *line, tmp_path / "grouped" / line[0], "--data", data, "--groups", rule, "--points", "128"
-        )
-        assert "siblings of training" not in printed
-
-
 @pytest.mark.filterwarnings("default:.*groups of the training is left out")
-def test_the_saved_groups_are_taken_back_for_the_same_folder_and_split_it(tmp_path, capsys, monkeypatch):
+def test_groups_that_train_finds_are_saved_shown_again_and_taken_back_to_split_by(tmp_path, capsys, monkeypatch):
     data, table = write_views(tmp_path / "data"), "run/groups.csv"
-    command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run")
     monkeypatch.chdir(tmp_path)
-    succeed(capsys, *command, "run")
+    command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run")
+    printed = succeed(capsys, *command, "run")
+    rows, objects = read_csv(tmp_path / table), {}
+    assert [row["file"] for row in rows] == sorted(path.relative_to(data).as_posix() for path in data.rglob("*.npy"))
+    for row in rows:
+        assert objects.setdefault(row["file"].rpartition("_")[0], row["group"]) == row["group"]
+    assert f"{len({*objects.values()})} groups of shapes that belong together, by names" in printed
+    assert f"the group of every shape, which --groups takes: {table}" in printed
+    assert "of seen groups %" in printed
+    assert succeed(capsys, *command, "run") == printed, "read again, and not fitted"
+
     printed = succeed(capsys, *command, tmp_path / "again", "--groups", table)
     sides = [pointset.load_dataset(data, split, 128, groups=table).names for split in ("train", "test")]
     trained, tested = ({name.rpartition("_")[0] for name in side} for side in sides)
@@ -446,6 +415,26 @@ def test_the_saved_groups_are_taken_back_for_the_same_folder_and_split_it(tmp_pa
     assert f"{data}: groups of the training is left out, because groups='" in capsys.readouterr().err
     pointset.pack_run(tmp_path / "again", tmp_path / "again.pointset")
     assert pointset.load_run(tmp_path / "again.pointset")[1]["data"]["groups"] == "groups.csv"
+
+
+@pytest.mark.slow
+def test_a_split_that_divides_groups_is_told_of_until_it_is_by_groups(tmp_path, capsys):
+    data, rule = write_views(tmp_path / "data"), "all but its last 1 part"
+    table = ("compare", "--models", "rff-max", "features-svm", "--seeds", "0", "--epochs", "1", "--out")
+    lines = [("train", "--budget", "1s", "--run"), ("train", "features-svm", "--run"), table]
+    names = [pointset.load_dataset(data, split, 128).names for split in ("train", "test")]
+    trained, tested = ([name.rpartition("_")[0] for name in side] for side in names)
+    divided = f"{sum(name in trained for name in tested)} of {len(tested)} test shapes are siblings of training shapes"
+    for number, line in enumerate(lines):
+        said = succeed(capsys, *line, tmp_path / str(number), "--data", data, "--points", "128")
+        assert f"{divided} by names ({rule}, confirmed" in said, line
+        assert f"with --groups '{rule}'" in said
+    assert f"with --groups '{rule}'" in succeed(capsys, "data", "check", data)
+    for line in lines[1:]:
+        said = succeed(
+            capsys, *line, tmp_path / f"grouped{line[0]}", "--data", data, "--groups", rule, "--points", "128"
+        )
+        assert "siblings of training" not in said
 
 
 def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, capsys):

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 import torch
 from command_line import fail, succeed
-from damage import StopError
-from toy import numbers, same_weights, small, train_run
+from toy import StopError, numbers, same_weights, small, train_run
 
 import pointset
 from pointset import PointsetError, PointSets, Recipe, load_run, pack_run
@@ -198,14 +197,6 @@ def test_early_stopping_keeps_the_best(train, tmp_path):
     again = fit(train, recipe, tmp_path)
     assert again.history == first.history
     assert same_weights(again.model, first.model)
-
-
-def test_another_run_never_replaces_a_finished_one(train, tmp_path):
-    fit(train, SHORT, tmp_path)
-    before = (tmp_path / "model.safetensors").read_bytes()
-    with pytest.raises(PointsetError, match=r"recipe\.epochs is 2 there and 4 here"):
-        fit(train, LONG, tmp_path)
-    assert (tmp_path / "model.safetensors").read_bytes() == before
 
 
 X = np.random.default_rng(0).normal(size=(12, 20, 3)) * ([[[1, 1, 1]], [[1, 1, 0.05]]] * 6)

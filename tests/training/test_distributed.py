@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 import torch
-from damage import StopError, stop_after
 from torch import nn
-from toy import numbers, small
+from toy import StopError, numbers, small, stop_after
 
 import pointset
 from pointset import PointsetError, Recipe, cli, load_run
@@ -28,16 +27,8 @@ pytestmark = pytest.mark.slow
 SHAPES = 120
 # 120 = 7 * 17 + 1: shares of 9 and 8 rows, and a last batch of which the second process has none.
 ODD = Recipe(epochs=2, batch_size=17, learning_rate=1e-3, device="cpu")
-WATCHED = Recipe(
-    epochs=5,
-    batch_size=32,
-    learning_rate=2e-2,
-    validation=0.2,
-    patience=2,
-    train_points=(8, 64),
-    augment=("scale", "cutmix-r"),
-    device="cpu",
-)
+WATCHED = Recipe(epochs=5, batch_size=32, learning_rate=2e-2, validation=0.2, patience=2, device="cpu")
+WATCHED = WATCHED.changed({"train_points": (8, 64), "augment": ("scale", "cutmix-r")})
 
 
 class Own(nn.Module):

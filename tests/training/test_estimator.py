@@ -12,7 +12,6 @@ from unittest import SkipTest
 import joblib
 import numpy as np
 import pytest
-import torch
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -107,19 +106,6 @@ def test_a_prediction_depends_on_its_own_cloud_alone(points, X, y, ragged):
     np.testing.assert_allclose(found.predict_proba([ragged[place] for place in order]), of_sizes[order], atol=1e-6)
 
 
-def test_lists_object_arrays_and_tensors_are_accepted(X, y, ragged):
-    column = np.empty(24, object)
-    column[:] = ragged
-    tensors = [torch.from_numpy(cloud) for cloud in ragged]
-    nested = [cloud.tolist() for cloud in ragged]
-    expected = small(model="isab4-pma", heads=2).fit(ragged, y).predict_proba(ragged)
-    for given in (column, tensors, nested):
-        found = small(model="isab4-pma", heads=2).fit(given, list(y)).predict_proba(given)
-        np.testing.assert_allclose(found, expected, atol=1e-6)
-    tensor = torch.from_numpy(X)
-    assert np.array_equal(small().fit(tensor, y).predict(tensor), small().fit(X, y).predict(X))
-
-
 @pytest.mark.parametrize(
     ("changes", "clouds", "labels", "words"),
     [
@@ -182,11 +168,9 @@ np.save("elsewhere.npy", joblib.load(sys.argv[1]).predict_proba(np.load("X.npy")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options", [{}, {"model": "auto", "budget": 1.0}, {**SMALL, "model": "rff-aggr.softmax"}], ids=str
-)
-def test_a_fitted_one_is_read_in_another_process(options, X, y, tmp_path):
-    found = PointSetClassifier(**{"random_state": 0, **options}).fit(X, y)
+@pytest.mark.parametrize("how", [{}, {"model": "auto", "budget": 1.0}, {**SMALL, "model": "rff-aggr.softmax"}], ids=str)
+def test_a_fitted_one_is_read_in_another_process(how, X, y, tmp_path):
+    found = PointSetClassifier(**{"random_state": 0, **how}).fit(X, y)
     expected = found.predict_proba(X)
     assert np.array_equal(pickle.loads(pickle.dumps(found)).predict_proba(X), expected)
     np.save(tmp_path / "X.npy", X)
@@ -213,13 +197,10 @@ def test_the_best_within_a_budget_and_trained_weights(clouds_folder):
         PointSetClassifier(start="nothing").fit(train.points.numpy(), train.labels.numpy())
 
 
-@pytest.mark.parametrize("options", [{"dim": 64}, {"epochs": 2}, {"model": "auto", "learning_rate": 0.1}])
-def test_options_without_an_effect_are_refused(options, X, y):
-    with pytest.raises(InputError, match=r"has no effect on model=.*: leave it out, or name a network"):
-        PointSetClassifier(**options).fit(X, y)
-
-
-def test_words_of_scikit_learn_are_answered_with_ours(X, y):
+def test_words_of_scikit_learn_are_answered_with_ours_and_options_without_an_effect_refused(X, y):
+    for options in ({"dim": 64}, {"epochs": 2}, {"model": "auto", "learning_rate": 0.1}):
+        with pytest.raises(InputError, match=r"has no effect on model=.*: leave it out, or name a network"):
+            PointSetClassifier(**options).fit(X, y)
     with pytest.raises(TypeError, match="no parameter 'class_weight': did you mean class_weights"):
         PointSetClassifier(class_weight="balanced")
     with pytest.raises(TypeError, match=r"no argument 'sample_weight': class_weights .* a cloud that X holds twice"):

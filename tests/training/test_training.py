@@ -1,4 +1,4 @@
-"""The training loop: it learns, it is repeatable, and a kill changes no result."""
+"""The training loop: it learns, it is repeatable, and a kill changes no result; and its objectives."""
 
 import math
 import time
@@ -8,17 +8,18 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from damage import StopError, kill_at, stop_after
 from torch import nn
-from toy import numbers, same_weights, small
+from toy import StopError, kill_at, numbers, same_weights, small, stop_after
 
 import pointset
 from pointset import DataOptions, PointsetError, PointSets, Recipe, load_run
 from pointset.cli import main
 from pointset.data import Pool
 from pointset.training.checkpoints import RunFolder
+from pointset.training.devices import Processes
 from pointset.training.loop import Training, best_epoch, learning_rate
-from pointset.training.objectives import Classification
+from pointset.training.objectives import Classification, class_weights, drawn_size, ordered_losses
+from pointset.zoo.classifiers import ranked
 
 SHORT = Recipe(epochs=2, batch_size=16, learning_rate=3e-3)
 
@@ -39,16 +40,8 @@ class Flat(nn.Module):
 
 def test_a_training_follows_its_formulas_by_hand(train):
     """Warm-up and cosine, smoothed labels, clipped gradients, decay of the matrix alone, momentum; in float64."""
-    recipe = Recipe(
-        epochs=2,
-        batch_size=25,
-        learning_rate=0.5,
-        optimizer="sgd",
-        weight_decay=0.1,
-        warmup=0.3,
-        label_smoothing=0.2,
-        clip_norm=0.2,
-    )
+    recipe = Recipe(epochs=2, batch_size=25, learning_rate=0.5, optimizer="sgd", weight_decay=0.1)
+    recipe = replace(recipe, warmup=0.3, label_smoothing=0.2, clip_norm=0.2)
     model, objective, norms = Flat(), Classification(train, recipe, 3), []
     W, b = (parameter.detach().clone().double() for parameter in model.parameters())
     momenta, rates = [torch.zeros_like(W), torch.zeros_like(b)], [1 / 3, 2 / 3, 1]
@@ -190,6 +183,7 @@ def test_a_shape_that_spoils_the_loss_is_named_in_training_and_in_evaluation(val
         pointset.evaluate(model, sets)
     with pytest.raises(PointsetError, match=words):
         pointset.fit(model, sets, Recipe(epochs=1), progress=False)
+    assert with_points(3.3e38, "standardize").source_pool.fault(range(6), "standardize") == ""
 
 
 @pytest.mark.parametrize(
@@ -215,3 +209,186 @@ def test_the_best_epoch_is_what_is_kept_and_saved(train, tmp_path):
     found = fitted.history[best - 1]["validation_accuracy"]
     assert pointset.evaluate(fitted.model, held_out).accuracy == found
     assert same_weights(load_run(tmp_path)[0], fitted.model)
+
+
+class Seen(nn.Module):
+    """A classifier that records the shapes of its inputs, in training and in evaluation."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.trained, self.evaluated, self.masks = [], [], []
+
+    def forward(self, points, mask):
+        (self.trained if self.training else self.evaluated).append(points.shape[1])
+        self.masks.append(mask)
+        return self.layer(points.mean(dim=1))
+
+
+def sizes_of(train, recipe, epoch, seed=0):
+    return [batch.points.shape[1] for batch in Classification(train, recipe, seed).batches(epoch)]
+
+
+def test_draws_are_log_uniform_between_both_bounds_and_come_from_seed_epoch_and_batch_alone():
+    drawn = np.array([drawn_size((2, 15), 0, 0, batch) for batch in range(8000)])
+    assert (drawn.min(), drawn.max()) == (2, 15)
+    for doubling in (2, 4, 8):  # 2 to 3, 4 to 7, 8 to 15: a third each
+        share = np.mean((drawn >= doubling) & (drawn < 2 * doubling))
+        assert abs(share - 1 / 3) < 4 * math.sqrt(2 / 9 / 8000)
+    assert np.mean(drawn == 15) == pytest.approx(math.log(16 / 15) / math.log(8), abs=0.008)
+    assert {drawn_size((7, 7), 0, 0, batch) for batch in range(50)} == {7}
+    first = [drawn_size((8, 512), 3, 5, batch) for batch in range(20)]
+    for other in ((4, 5), (3, 6)):
+        assert first != [drawn_size((8, 512), *other, batch) for batch in range(20)]
+
+
+def test_a_training_sees_one_size_a_batch_without_padding_and_is_validated_at_that_of_the_sets(train):
+    model = Seen()
+    pointset.fit(model, train, Recipe(epochs=3, batch_size=10, train_points=(5, 64), validation=0.2), progress=False)
+    assert len(model.trained) == 3 * 10
+    assert min(model.trained) >= 5 < 32 < max(model.trained) <= 64  # fewer and more than are evaluated
+    assert len(set(model.trained)) > 10
+    assert set(model.evaluated) == {32}
+    assert not any(mask is not None for mask in model.masks)
+
+
+def test_sizes_change_neither_the_order_of_the_shapes_nor_the_batches_of_other_recipes(train):
+    plain, sized = (Classification(train, Recipe(batch_size=50, train_points=points), 0) for points in (None, (32, 32)))
+    for one, other in zip(plain.batches(1), sized.batches(1), strict=True):
+        assert torch.equal(one.points, other.points)
+        assert torch.equal(one.labels, other.labels)
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 5])
+def test_the_bounds_move_by_equal_factors_from_the_first_epoch_to_the_last(epochs, train):
+    recipe = Recipe(epochs=epochs, train_points=(2, 4), last_points=(32, 64))
+    found = [recipe.sizes(epoch, epochs) for epoch in range(epochs)]
+    assert found == {1: [(2, 4)], 2: [(2, 4), (32, 64)], 5: [(2, 4), (4, 8), (8, 16), (16, 32), (32, 64)]}[epochs]
+
+
+def test_a_schedule_follows_epochs_and_steps_alike(train):
+    for length in ({"epochs": 3}, {"steps": 3 * 12 - 5}):  # 120 shapes in batches of 10: the last epoch is cut short
+        recipe = Recipe(batch_size=10, train_points=(3, 3), last_points=(48, 48), **length)
+        assert [set(sizes_of(train, recipe, epoch)) for epoch in range(3)] == [{3}, {12}, {48}]
+
+
+def test_sets_of_several_sizes_give_all_they_have_where_the_draw_is_larger():
+    offsets = np.array([0, 4, 10, 22, 30])
+    points = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
+    pool = Pool(points, list("abcd"), np.array([0, 1, 0, 1]), ["a", "b"], "as released", offsets=offsets)
+    sets = PointSets(pool, DataOptions(points=5))
+    for batch in Classification(sets, Recipe(batch_size=4, train_points=(8, 8)), 0).batches(0):
+        assert sorted(batch.mask.sum(dim=1).tolist()) == [4, 6, 8, 8]
+        assert batch.points.shape == (4, 8, 3)
+    with pytest.raises(PointsetError, match=r"train_points=\[8, 13\] of the recipe is more than the 12 .*'a', has 4"):
+        Classification(sets, Recipe(train_points=(8, 13)), 0)
+
+
+def test_more_points_than_are_stored_are_refused_before_a_run_or_a_comparison_has_files(train, classifiers, tmp_path):
+    recipe = Recipe(train_points=(8, 9), last_points=(8, 99))
+    words = r"last_points=\[8, 99\].* 64 .*--last-points \.\.\. 64"
+    with pytest.raises(PointsetError, match=words):
+        pointset.fit(Seen(), train, recipe, run=tmp_path / "run")
+    with pytest.raises(PointsetError, match=words):
+        pointset.run_experiment(classifiers(recipe=recipe), tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def unbalanced():
+    X = np.random.default_rng(0).normal(size=(20, 8, 3))
+    return pointset.from_arrays(X, ["chair"] * 16 + ["lamp"] * 4, ["chair", "lamp", "sofa"])
+
+
+def test_balanced_weights_are_one_on_average_and_rare_classes_weigh_more(unbalanced):
+    weights = class_weights("balanced", unbalanced.labels, unbalanced.classes)
+    assert weights[1] / weights[0] == pytest.approx(2)  # the root of 16 / 4
+    assert (16 * weights[0] + 4 * weights[1]) / 20 == pytest.approx(1)
+    assert class_weights("lamp=2.5, chair=.5", unbalanced.labels, unbalanced.classes).tolist() == [0.5, 2.5, 1.0]
+
+
+def test_the_loss_is_weighted(unbalanced):
+    recipe = pointset.Recipe(class_weights="chair=3", label_smoothing=0.0)
+    objective = Classification(unbalanced, recipe, seed=0)
+    batch = next(objective.batches(0))
+    output = torch.randn(len(batch.labels), 3, generator=torch.Generator().manual_seed(0))
+    weights = torch.where(batch.labels == 0, 3.0, 1.0)
+    losses = torch.nn.functional.cross_entropy(output, batch.labels, reduction="none")
+    torch.testing.assert_close(objective.loss(output, batch).mean, (weights * losses).sum() / weights.sum())
+
+
+@pytest.mark.parametrize(("name", "value"), [("class_weights", "balanced"), ("ordered", "soft")])
+def test_sets_of_two_classes_have_no_weight_and_no_rank(name, value, unbalanced):
+    with pytest.raises(pointset.PointsetError, match=f"{name} cannot be used with sets of two classes"):
+        Classification(unbalanced, pointset.Recipe(augment=("cutmix-r",)).changed({name: value}), seed=0)
+
+
+@pytest.mark.parametrize(("weights", "smoothing"), [("chair=3", 0.1), ("chair=0", 0.0), (None, 0.1)])
+def test_shares_of_processes_add_up_to_the_loss_and_the_gradient_of_a_batch(weights, smoothing, unbalanced):
+    recipe = pointset.Recipe(class_weights=weights, label_smoothing=smoothing, device="cpu")
+    objective = Classification(unbalanced, recipe, seed=0)
+    batch = next(objective.batches(0))
+
+    def totals_and_gradient(world: int) -> list[torch.Tensor]:
+        model = pointset.create_model("rff-max", classes=3, dim=8, dropout=0.0).double()
+        totals = torch.zeros(3, dtype=torch.float64)
+        for rank in range(world):
+            processes = Share(torch.device("cpu"))
+            processes.rank, processes.world = rank, world
+            training = Training(model, objective, recipe, 0, processes=processes)
+            totals += training._backward(batch._replace(points=batch.points.double()))
+        return [totals, *(parameter.grad for parameter in model.parameters())]
+
+    whole = totals_and_gradient(1)
+    assert whole[0][2] == 20
+    for world in (2, 7):
+        torch.testing.assert_close(totals_and_gradient(world), whole, rtol=1e-5, atol=1e-7)
+
+
+class Share(Processes):
+    """One of several processes, whose gradients are added where they lie."""
+
+    def sum_gradients(self, model: torch.nn.Module) -> None:
+        pass
+
+
+GRADES = ["0 new", "1 used", "2 worn", "3 broken"]
+
+
+@pytest.fixture(scope="module")
+def sets():
+    """Forty clouds, flatter with each grade."""
+    X = np.random.default_rng(0).normal(size=(40, 24, 3)) * [[[1, 1, 4.0 ** -(row % 4)]] for row in range(40)]
+    return pointset.from_arrays(X, [row % 4 for row in range(40)], GRADES, normalize="center-standardize")
+
+
+def test_losses_follow_their_formulas():
+    output, label = torch.tensor([[0.5, 2.0, -1.0]]), torch.tensor([1])
+    shares = [math.exp(-1), 1.0, math.exp(-1)]
+    logs = output[0].log_softmax(0)
+    soft = -sum(share / sum(shares) * float(log) for share, log in zip(shares, logs, strict=True))
+    assert float(ordered_losses(output, label, "soft")) == pytest.approx(soft)
+    passed, not_passed = 1 / (1 + math.exp(-1.5)), 1 / (1 + math.exp(3.0))  # t = 1.5, -3; class 1 passes the first
+    thresholds = -(math.log(passed) + math.log(1 - not_passed)) / 2
+    assert float(ordered_losses(output, label, "thresholds")) == pytest.approx(thresholds)
+
+
+def test_as_many_classes_are_passed_as_thresholds():
+    output = torch.randn(500, 6, generator=torch.Generator().manual_seed(0))
+    logits = ranked(output)
+    assert logits.shape == output.shape
+    assert torch.equal(logits.argmax(dim=1), (output.diff(dim=1) > 0).sum(dim=1))
+    assert not torch.equal(logits.argmax(dim=1), output.argmax(dim=1))
+
+
+@pytest.mark.parametrize("ordered", ["soft", "thresholds"])
+def test_a_run_is_loaded_with_the_predictions_that_it_was_tested_with(ordered, sets, tmp_path):
+    recipe = pointset.Recipe(epochs=60, learning_rate=1e-2, ordered=ordered, batch_size=10)
+    model = pointset.create_model("rff-mean", classes=4, dim=16, dropout=0.0)
+    pointset.fit(model, sets, recipe, run=tmp_path / "run", progress=False)
+    result = pointset.evaluate(model, sets)
+    assert result.rank_error == np.abs(result.predictions - sets.labels.numpy()).mean()
+    assert result.rank_error < 0.5
+    loaded, description = pointset.load_run(tmp_path / "run")
+    assert description["recipe"]["ordered"] == ordered
+    assert np.array_equal(pointset.evaluate(loaded, sets).logits, result.logits)

@@ -1,17 +1,13 @@
 """Shared by the tests of pictures: a cloud with known attention, and a page in a browser."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from open_page import Seen
 
 from pointset.explain.maps import AttentionMap
-from pointset.viz import make_page
 
 HEADS, ROWS, POINTS = 2, 3, 150
 SIDES = {"reads": "keys", "pools": "keys", "writes": "queries", "self": "both"}
@@ -39,22 +35,3 @@ def attention(cloud: NDArray[np.float64]) -> Callable[..., AttentionMap]:
         return AttentionMap(f"{layer}.{kind}", kind, torch.from_numpy(weights), SIDES[kind])
 
     return make
-
-
-@pytest.fixture
-def opened(browser: Any, attention: Callable, cloud: Any, tmp_path: Path) -> Iterator[Callable[..., Seen]]:
-    """Open a page of three layers from a file, in a new tab."""
-    tabs = []
-
-    def open_page(layer: str = "encoder.0.reads", **view: Any) -> Seen:
-        maps = [attention("reads"), attention("writes"), attention("reads", "encoder.1", seed=5)]
-        classes = [("box", 0.91), ("<b>ball", 0.05), *[(f"other {i}", 0.01) for i in range(4)]]
-        page = make_page(maps, cloud, title="A box", prediction="predicted: box", classes=classes, layer=layer)
-        seen = Seen(browser.new_page(viewport={"width": 900, "height": 1100}, **view))
-        tabs.append(seen.tab)
-        seen.open(page.save(tmp_path / "page.html"))
-        return seen
-
-    yield open_page
-    for tab in tabs:
-        tab.close()

@@ -1,15 +1,115 @@
-"""Pages of maps and reports in a real Chromium: right colours, on any screen, without a network; mouse and keys."""
+"""Pages of maps, reports and the live page in a real Chromium: right answers and colours, mouse and keys."""
 
+import io
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from open_page import Seen, changed, ink
+from numpy.typing import NDArray
 
-from pointset.explain.maps import AttentionMap
+import pointset
+from pointset import AttentionMap, to_plain_data
 from pointset.viz import make_page
 from pointset.viz.color import scale_for
+from pointset.viz.live import make_live_page
+
+
+@dataclass
+class Seen:
+    """An open page, with its console messages and requests."""
+
+    tab: Any
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def open(self, path: Path) -> None:
+        """Open a file, and record what it reports and requests."""
+        self.tab.on("console", lambda message: self.complaints.append(message.text))
+        self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.tab.on("request", lambda request: self.requests.append(request.url))
+        self.tab.goto(path.as_uri())
+
+    def panels(self) -> list[NDArray[np.int16]]:
+        """The pixels [height, width, 3] of every map."""
+        from PIL import Image
+
+        # Two frames: one in which the page draws, one in which that is shown.
+        self.tab.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        picture = np.asarray(Image.open(io.BytesIO(self.tab.screenshot(full_page=True))).convert("RGB"), dtype=np.int16)
+        boxes = self.tab.evaluate(
+            """() => { const box = pointset.canvas.getBoundingClientRect(); return pointset.panels.map(
+                (p) => [box.left + scrollX + p.left, box.top + scrollY + p.top, p.width, p.height]); }"""
+        )
+        corners = [[round(x) for x in (left, top, left + w, top + h)] for left, top, w, h in boxes]
+        return [picture[top:bottom, left:right] for left, top, right, bottom in corners]
+
+    def until(self, condition: str) -> None:
+        """Wait until something holds in the page."""
+        until(lambda: self.tab.evaluate(condition))
+
+    def drag(self, right: int, down: int = 0, panel: int = 0) -> None:
+        """Drag from the middle of a map."""
+        x, y = self.middle(panel)
+        self.tab.mouse.move(x, y)
+        self.tab.mouse.down()
+        self.tab.mouse.move(x + right, y + down, steps=4)
+        self.tab.mouse.up()
+        self.tab.mouse.move(2, 2)
+
+    def middle(self, panel: int) -> tuple[float, float]:
+        """The middle of a map in the window."""
+        return tuple(
+            self.tab.evaluate(
+                """(i) => { const box = pointset.canvas.getBoundingClientRect(), panel = pointset.panels[i];
+                    return [box.left + panel.left + panel.width / 2, box.top + panel.top + panel.height / 2]; }""",
+                panel,
+            )
+        )
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait by polling: playwright's own method evaluates text in the page, which its policy forbids."""
+    for _ in range(1500):
+        if holds():
+            return
+        time.sleep(0.02)
+    pytest.fail("it never held")
+
+
+def ink(panel: NDArray[np.int16]) -> int:
+    """The number of pixels that differ from the background."""
+    return int((panel.min(axis=2) < 240).sum())
+
+
+def changed(before: list[NDArray[np.int16]], after: list[NDArray[np.int16]]) -> list[int]:
+    """The number of clearly different pixels of each map."""
+    return [int((np.abs(b - a).max(axis=2) > 40).sum()) for b, a in zip(before, after, strict=True)]
+
+
+@pytest.fixture
+def opened(browser: Any, attention: Callable, cloud: Any, tmp_path: Path) -> Iterator[Callable[..., Seen]]:
+    """Open a page of three layers from a file, in a new tab."""
+    tabs = []
+
+    def open_page(layer: str = "encoder.0.reads", **view: Any) -> Seen:
+        maps = [attention("reads"), attention("writes"), attention("reads", "encoder.1", seed=5)]
+        classes = [("box", 0.91), ("<b>ball", 0.05), *[(f"other {i}", 0.01) for i in range(4)]]
+        page = make_page(maps, cloud, title="A box", prediction="predicted: box", classes=classes, layer=layer)
+        seen = Seen(browser.new_page(viewport={"width": 900, "height": 1100}, **view))
+        tabs.append(seen.tab)
+        seen.open(page.save(tmp_path / "page.html"))
+        return seen
+
+    yield open_page
+    for tab in tabs:
+        tab.close()
+
 
 pytestmark = pytest.mark.slow
 
@@ -72,25 +172,16 @@ def test_a_map_of_the_only_head_is_named_by_its_row(browser, attention, cloud, t
     tab.close()
 
 
-def test_a_narrow_window_and_a_fine_screen_still_show_every_map(opened):
-    seen = opened()
-    seen.tab.set_viewport_size({"width": 380, "height": 1600})
-    assert min(map(ink, seen.panels())) > 100
-    assert seen.tab.evaluate("document.documentElement.scrollWidth") <= 380
-    fine = opened(device_scale_factor=2)
-    fine.until("pointset.panels.length === 6")
-    assert fine.tab.evaluate("pointset.canvas.width / pointset.canvas.clientWidth") == 2
-    assert fine.complaints == []
-
-
-def test_dark_scheme_and_the_first_view(opened):
-    seen = opened(color_scheme="dark")
+def test_a_narrow_window_a_fine_screen_and_a_dark_scheme_show_every_map(opened):
+    seen = opened(device_scale_factor=2, color_scheme="dark")
+    assert seen.tab.evaluate("pointset.canvas.width / pointset.canvas.clientWidth") == 2
+    seen.until("pointset.panels.length === 6")
     assert seen.panels()[0][0, 0].max() < 40
     seen.tab.emulate_media(color_scheme="light")
+    seen.tab.set_viewport_size({"width": 380, "height": 1600})
     assert seen.panels()[0][0, 0].min() == 255
-    seen.tab.evaluate("pointset.camera.turn(50, 0)")
-    seen.tab.get_by_role("button", name="first view").click()
-    assert seen.tab.evaluate("pointset.camera.azimuth") == -50
+    assert min(map(ink, seen.panels())) > 100
+    assert seen.tab.evaluate("document.documentElement.scrollWidth") <= 380
     assert seen.complaints == []
 
 
@@ -108,7 +199,7 @@ def test_dragging_one_map_turns_all(opened):
     seen.drag(120, 30, panel=4)
     after = seen.panels()
     assert min(changed(before, after)) > 200
-    seen.tab.keyboard.press("0")
+    seen.tab.get_by_role("button", name="first view").click()
     assert max(changed(before, seen.panels())) == 0
     assert seen.complaints == []
 
@@ -200,6 +291,8 @@ def test_all_actions_work_by_keyboard(opened):
     assert seen.tab.evaluate("pointset.camera.azimuth") == before + 8
     seen.tab.keyboard.press("Escape")
     assert seen.tab.evaluate("document.activeElement.value") == str(second)
+    seen.tab.keyboard.press("0")
+    assert seen.tab.evaluate("pointset.camera.azimuth") == before
     seen.tab.keyboard.press("?")
     assert "its keys" in seen.tab.get_by_role("dialog").inner_text()
 
@@ -299,3 +392,119 @@ def test_text_has_enough_contrast(report):
               charts.map((e) => of(getComputedStyle(e).fill))].map((found) => Math.min(...found)); }"""
     )
     assert min(contrasts) > 4.5, "as WCAG 2.2 asks for small text"
+
+
+ANSWER = "() => pointset.answer()"
+"""Waits until the page has answered for the current points."""
+NAMES = ("isab16-pma", "rff-pma4", "dumlp16-max+dumlp16")
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of the shipped models, on a cloud of 60 points."""
+    cloud = np.random.default_rng(0).uniform(-1, 1, size=(60, 3))
+    models = [to_plain_data(*pointset.load_run(f"{name}.modelnet40-1024")) for name in NAMES]
+    page = make_live_page(models, {"</script><b>box": cloud}, title="<i>ask")
+    return page.save(tmp_path_factory.mktemp("live") / "live.html")
+
+
+@pytest.fixture
+def asked(browser: Any, page_file: Path) -> Iterator[Seen]:
+    seen = Seen(browser.new_page(viewport={"width": 1100, "height": 900}))
+    seen.open(page_file)
+    seen.until("Boolean(window.pointset?.view)")
+    yield seen
+    seen.tab.close()
+    assert not seen.complaints
+    assert seen.requests == [page_file.as_uri()]  # no network at all
+
+
+OFF = "OFF\n4 4 0\n0 0 0\n4 0 0\n0 2 0\n0 0 1\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
+
+
+def test_a_file_of_the_user_is_classified(asked, tmp_path):
+    name = "<img src=x onerror=alert(1)>.off"
+    (tmp_path / name).write_text(OFF)
+    (tmp_path / "bad.off").write_text(OFF.replace("0 2 0", "0 2"))
+    asked.tab.set_input_files("#file", tmp_path / name)
+    asked.until(f"Boolean(document.getElementById('shape-name').textContent === {name!r})")
+    asked.tab.evaluate(ANSWER)
+    before = asked.tab.inner_text("#left")
+    assert re.match(r"([\d,]+) of \1 points", before)
+    asked.tab.set_input_files("#file", tmp_path / "bad.off")
+    asked.until("Boolean(document.getElementById('fault').textContent)")
+    assert "bad.off, line 5: expected vertex 2 of 4, found 0 2" in asked.tab.inner_text("#fault")
+    assert asked.tab.inner_text("#shape-name") == name
+    # As dropped: what goes up in the file is up for the models.
+    dropped = """(text) => { const data = new DataTransfer(); data.items.add(new File([text], "own.obj"));
+        document.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true })); }"""
+    asked.tab.evaluate(dropped, "v 0 0 0\nv 1 0 0\nv 0 5 0\nf 1 2 3\n")
+    asked.until("Boolean(document.getElementById('shape-name').textContent === 'own.obj')")
+    reach = asked.tab.evaluate("() => [0, 1, 2].map((k) => pointset.question.frame.high[k])")
+    assert reach[2] > 4
+    assert abs(reach[1]) < 1e-9
+    assert "y is up" in asked.tab.inner_text("#upward")
+    asked.tab.select_option("#up", "z")
+    assert asked.tab.evaluate("() => pointset.question.frame.high[1]") > 4, "the same file with another axis up"
+    shapes = asked.tab.locator("#shapes option:checked")
+    assert shapes.inner_text() == "own.obj"
+    asked.tab.select_option("#shapes", "0")
+    assert asked.tab.inner_text("#shape-name") == "</script><b>box"
+    assert asked.tab.inner_text("#upward") == ""
+
+
+def test_points_can_be_removed_and_restored(asked):
+    tab = asked.tab
+    asked.tab.evaluate(ANSWER)
+    assert tab.inner_text("#left") == "60 of 60 points"
+    whole = tab.inner_text("#sides .answer >> nth=0")
+    box = tab.locator("#shape").bounding_box()
+
+    def drag(button: str) -> None:
+        tab.click(button)
+        x, y = box["x"] + box["width"] / 4, box["y"] + box["height"] / 2
+        tab.mouse.move(x, y - 40)
+        tab.mouse.down()
+        tab.mouse.move(x, y + 40, steps=6)
+        tab.mouse.up()
+        asked.tab.evaluate(ANSWER)
+
+    drag("#mode-turn")
+    assert tab.inner_text("#left") == "60 of 60 points"
+    drag("#mode-away")
+    left = int(tab.inner_text("#left").split()[0])
+    assert 0 < left < 60
+    assert tab.inner_text("#sides .answer >> nth=0") != whole
+    drag("#mode-back")
+    assert tab.inner_text("#left") == "60 of 60 points"
+    assert tab.inner_text("#sides .answer >> nth=0") == whole
+    tab.keyboard.press("l")
+    asked.tab.evaluate(ANSWER)
+    assert tab.inner_text("#left") == "54 of 60 points"
+    tab.keyboard.press("r")
+    tab.evaluate("() => { const e = document.getElementById('drop'); e.value = 50; e.oninput(); }")
+    asked.tab.evaluate(ANSWER)
+    assert tab.inner_text("#left") == "30 of 60 points"
+
+
+def test_which_points_decide_also_on_a_phone(asked):
+    tab = asked.tab
+    tab.evaluate("() => { const e = document.getElementById('points'); e.value = 0; e.oninput(); }")
+    asked.tab.evaluate(ANSWER)
+    assert tab.inner_text("#left") == "16 of 16 points"
+    tab.keyboard.press("o")
+    asked.until("Boolean(document.getElementById('progress').textContent.startsWith('coloured'))")
+    tab.keyboard.press("c")
+    asked.until("Boolean(document.querySelectorAll('.key').length === 2)")
+    assert tab.locator("#sides .chart polyline").count() == 2 * (1 + 3)
+    tab.set_viewport_size({"width": 390, "height": 844})
+    tab.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    asked.until("Boolean(document.documentElement.scrollWidth <= 390)")
+
+
+def test_the_page_is_one_small_file_with_a_policy(page_file):
+    text = page_file.read_text(encoding="utf-8")
+    assert "default-src 'none'" in text
+    assert "<title>&lt;i&gt;ask</title>" in text
+    assert "</script><b>" not in text
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)

@@ -1,12 +1,27 @@
-"""Charts: the Pareto frontier, confusion matrices of few and many classes, names that do not overlap, colour scales."""
+"""Charts and colours; pages, files for 3D tools, and the modules of pages, which read shapes as Python does."""
 
+import base64
+import dataclasses
+import html
 import itertools
+import json
+import re
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import trimesh
 from matplotlib.colors import to_rgb
 from matplotlib.text import Annotation
 
+from pointset import AttentionMap, PointsetError
+from pointset.data import Mesh, read_cloud, read_mesh, sample_points
+from pointset.data.normalize import ABOUT, NORMALIZATIONS, normalize_points
+from pointset.viz import Camera, draw_maps, draw_pooling_comparison, export_cloud, make_page, save
 from pointset.viz.charts import (
     Dot,
     draw_frontier,
@@ -18,8 +33,9 @@ from pointset.viz.charts import (
     pair_styles,
     with_legend,
 )
-from pointset.viz.color import attention_ramp, attention_scale, count_scale, reach_of, signed_scale
+from pointset.viz.color import attention_scale, count_scale, scale_for, signed_scale
 from pointset.viz.confusion import RIGHT, WRONG, draw_confusions
+from pointset.viz.export import refined
 
 COUNTS = np.array([[8, 2, 0], [0, 5, 0], [1, 3, 6]])
 
@@ -69,7 +85,6 @@ def test_many_rows_have_a_colour_for_each_encoder_and_a_marker_for_each_pooling(
     styles = pair_styles(list(itertools.product(("rff", "isab16"), ("max", "mean", "pma"))))
     assert len({(style["color"], style["marker"]) for style in styles.values()}) == 6
     assert len({styles["rff", other]["color"] for other in ("max", "mean", "pma")}) == 1
-    assert len({styles[one, "pma"]["marker"] for one in ("rff", "isab16")}) == 1
     assert list(pair_legend(styles)) == ["rff-", "isab16-", "-max", "-mean", "-pma"]
 
 
@@ -122,35 +137,311 @@ def test_ticks_stand_at_their_values(reach):
     assert scale.positions(np.array([0.0, 1e-9, 1 / reach, reach, 1e9])).tolist() == [0, 0, 0, 1, 1]
 
 
-def test_the_reach_is_a_power_of_two_within_bounds():
-    uniform, sharp = np.ones(1000), np.r_[np.full(20, 500.0), np.zeros(980)]
-    middling = np.r_[np.full(20, 7.0), np.ones(980)]
-    assert [reach_of(values) for values in (uniform, sharp, middling)] == [2, 64, 8]
-
-
-def test_ramps_run_evenly_in_lightness_and_never_into_the_background():
-    light, dark = attention_ramp() @ LUMA, attention_ramp(dark=True) @ LUMA
-    assert (np.diff(light) <= 1e-3).all()
-    assert light.max() < 0.9
-    assert 0.15 < dark[0] < 0.35
-    assert dark[-1] > 0.7
-
-
-def test_the_middle_of_a_signed_scale_is_grey_and_its_ends_differ():
-    scale, values = signed_scale(0.5), np.array([-0.5, 0.0, 0.5])
-    low, middle, high = scale.colors_of(values)
+def test_the_middle_of_a_signed_scale_is_grey_its_ends_differ_and_a_count_of_one_differs_from_zero():
+    low, middle, high = signed_scale(0.5).colors_of(np.array([-0.5, 0.0, 0.5]))
     assert 0.8 < middle.min() <= middle.max() < 0.9
     assert np.ptp(middle) < 0.03
     assert low[2] > low[1]
     assert high[0] > high[2]
-    emphasis = scale.emphasis(values)
-    assert emphasis[0] == emphasis[2] > 0.5 > emphasis[1]
-
-
-def test_a_count_of_one_differs_visibly_from_zero():
-    scale, values = count_scale(50), np.array([0.0, 1.0])
-    none, one = scale.colors_of(values)
+    none, one = count_scale(50).colors_of(np.array([0.0, 1.0]))
     assert abs((none - one) @ LUMA) > 0.15
-    assert (scale.emphasis(values) > 0.5).tolist() == [False, True]
-    assert [label for _, label in scale.ticks] == ["0", "1", "50"]
-    assert [label for _, label in count_scale(1).ticks] == ["0", "1"]
+    assert [label for _, label in count_scale(50).ticks] == ["0", "1", "50"]
+
+
+def content(page: str) -> dict[str, Any]:
+    """The data that a page carries."""
+    return json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_the_page_carries_the_weights(attention, cloud):
+    reads, writes = attention("reads"), attention("writes")
+    data = content(make_page([reads, writes], cloud).html)
+    assert [layer["name"] for layer in data["layers"]] == ["encoder.0.reads", "encoder.0.writes"]
+    expected = (reads.weights.numpy() * len(cloud), writes.weights.numpy().swapaxes(1, 2) * 3)
+    for layer, values in zip(data["layers"], expected, strict=True):
+        codes = np.frombuffer(base64.b64decode(layer["values"]), dtype="<u2").reshape(values.shape)
+        decoded = 2 ** (layer["low"] + (layer["high"] - layer["low"]) * codes / 65535)
+        large = values > 2**-20
+        assert large.mean() > 0.8
+        np.testing.assert_allclose(decoded[large], values[large], rtol=1e-3)
+    positions = np.frombuffer(base64.b64decode(data["positions"]), dtype="<i2").reshape(-1, 3) / 32767
+    ratio = np.ptp(positions, axis=0) / np.ptp(cloud, axis=0)
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
+
+
+def test_text_of_the_user_stays_text(attention, cloud):
+    nasty = "</script><script>alert(1)</script> & {{ data }} {{ script }}"
+    page = make_page(attention(), cloud, title=nasty, prediction=nasty, classes=[(nasty, 1.0)]).html
+    data = content(page)
+    assert (data["title"], data["note"], data["classes"]) == (nasty, nasty, [[nasty, 1.0]])
+    assert "<script>alert" not in page
+    assert page.count("</script>") == 2
+    # The page names no other address.
+    assert not re.search(r"https?:(?!//www\.w3\.org/2000/svg)|//cdn|@import|url\(|\ssrc=|\shref=", page)
+    policy = re.search(r'Content-Security-Policy" content="(.*?)"', page)[1]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+
+
+def test_a_notebook_gets_the_page_and_the_still_picture_as_two_outputs(attention, cloud, monkeypatch):
+    display = pytest.importorskip("IPython.display", reason="IPython is not installed: pip install ipython")
+    outputs: list[dict[str, str]] = []
+    monkeypatch.setattr(display, "display", lambda bundle, raw: outputs.append(bundle))
+    page = make_page(attention(), cloud, queries=[0], title="1 & 2 < 3's")
+    page._ipython_display_()
+    assert [set(bundle) for bundle in outputs] == [{"text/html", "text/plain"}, {"image/png", "text/plain"}]
+    frame = re.fullmatch(
+        r'<iframe title="[^"]+" srcdoc="([^"]*)" sandbox="allow-scripts" .*></iframe>', outputs[0]["text/html"]
+    )
+    assert html.unescape(frame[1]) == page.html
+    assert base64.b64decode(outputs[1]["image/png"]).startswith(b"\x89PNG")
+
+
+def test_the_page_opens_with_the_chosen_or_the_most_informative_layer(attention, cloud):
+    def first(maps: list[Any], **asked: Any) -> int:
+        return content(make_page(maps, cloud, **asked).html)["first"]
+
+    sharp, blurred, pools = (attention(kind, layer) for kind, layer in (("reads", "a"), ("reads", "b"), ("pools", "c")))
+    rooted = blurred.weights**0.5
+    blurred = dataclasses.replace(blurred, weights=rooted / rooted.sum(dim=2, keepdim=True))
+    uniform = dataclasses.replace(pools, weights=torch.full_like(pools.weights, 1 / len(cloud)))
+    pooled = dataclasses.replace(attention("self", "head"), points_are="neither")
+    assert first([sharp, blurred, pooled]) == 0
+    assert first([blurred, sharp]) == 1
+    assert first([sharp, pools, blurred]) == 1
+    assert first([sharp, pools, blurred], layer="b.reads") == 2
+    assert first([sharp, pools, blurred], queries=[0]) == 2
+    assert first([sharp, uniform, blurred]) == 0
+    with pytest.raises(PointsetError, match=r"'encoder\.7'.* a\.reads, b\.reads"):
+        make_page([sharp, blurred], cloud, layer="encoder.7")
+    with pytest.raises(PointsetError, match="no map has points"):
+        make_page([pooled], cloud)
+
+
+def test_heads_and_queries_can_be_chosen(attention, cloud):
+    data = content(make_page(attention("self"), cloud, heads=[1]).html)
+    (layer,) = data["layers"]
+    assert data["order"] == "model"
+    assert layer["heads"] == [1]
+    assert len(set(layer["rows"])) == 16 == len(layer["spread"])
+    assert layer["marks"] == layer["rows"]
+    both = content(make_page([attention("reads"), attention("pools", rows=1)], cloud, queries=[2]).html)["layers"]
+    assert [layer["rows"] for layer in both] == [[2], [0]]
+    assert both[0]["marks"] == [-1]
+
+
+made = trimesh.creation.box((2, 1, 4), transform=trimesh.transformations.translation_matrix((5, 0, 0)))
+BOX = Mesh(made.vertices, made.faces)
+
+
+def read_back(path: Path) -> Any:
+    loaded = trimesh.load(path)
+    return next(iter(loaded.geometry.values())) if isinstance(loaded, trimesh.Scene) else loaded
+
+
+def pools(weights: Any) -> AttentionMap:
+    return AttentionMap("l", "pools", torch.as_tensor(weights)[None, None], "keys")
+
+
+def test_ply_keeps_points_and_colours(attention, cloud, tmp_path):
+    reads = attention()
+    values = reads.weights[1, 2].numpy() * len(cloud)
+    back = read_back(export_cloud(reads, cloud, tmp_path / "a.ply", 1, 2))
+    np.testing.assert_allclose(back.vertices, cloud, atol=1e-6)
+    np.testing.assert_allclose(back.colors[:, :3] / 255, scale_for(values).colors_of(values), atol=0.003)
+    with pytest.raises(PointsetError, match=r"a\.obj.* must end in \.ply or \.glb"):
+        export_cloud(reads, cloud, tmp_path / "a.obj")
+
+
+def test_glb_has_y_up_and_linear_colours(attention, cloud, tmp_path):
+    reads = attention()
+    values = reads.weights[0, 1].numpy() * len(cloud)
+    back = read_back(export_cloud(reads, cloud, tmp_path / "a.glb", 0, 1))
+    np.testing.assert_allclose(back.vertices, np.c_[cloud[:, 0], cloud[:, 2], -cloud[:, 1]], atol=1e-6)
+    linear = back.colors[:, :3] / 255
+    shown = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    np.testing.assert_allclose(shown, scale_for(values).colors_of(values), atol=0.03)  # 8 bits are coarse in the dark
+    y_up = read_back(export_cloud(reads, cloud, tmp_path / "b.glb", up="y"))
+    np.testing.assert_allclose(y_up.vertices, cloud, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_the_smallest_clouds_can_be_drawn_and_written(n, tmp_path):
+    cloud, one_point = np.zeros((n, 3)), pools(np.eye(n)[0])
+    save(draw_maps(one_point, cloud), tmp_path / "a.png")
+    make_page(one_point, cloud).save(tmp_path / "a.html")
+    draw_pooling_comparison(cloud, critical=np.zeros(n), pools=np.full(n, 1 / n), influence=np.zeros(n))
+    for name in ("a.ply", "a.glb"):
+        assert len(read_back(export_cloud(one_point, cloud, tmp_path / name)).vertices) == n
+
+
+def test_large_triangles_are_cut_and_the_surface_stays():
+    points = np.asarray(sample_points(BOX, 500, seed=0), dtype=np.float64)
+    fine = refined(BOX, points)
+    assert trimesh.Trimesh(fine.vertices, fine.faces, process=False).area == pytest.approx(28.0)
+    edges = np.linalg.norm(np.diff(fine.vertices[fine.faces[:, [0, 1, 2, 0]]], axis=1), axis=2)
+    assert edges.max() <= np.sqrt(28 / 500) + 1e-9
+    assert len(refined(BOX, np.repeat(points, 2000, axis=0)).faces) <= 200_000
+
+
+def test_attention_goes_back_to_the_surface(tmp_path):
+    points = np.asarray(sample_points(BOX, 2000, seed=0), dtype=np.float64)
+    weights = np.where(points[:, 2] > 1, 30.0, 0.1)
+    for suffix, height in ((".ply", 2), (".glb", 1)):
+        path = tmp_path / f"box{suffix}"
+        back = read_back(export_cloud(pools(weights / weights.sum()), points, path, mesh=BOX))
+        darkness = 1 - np.asarray(back.visual.vertex_colors)[:, :3].mean(axis=1) / 255
+        top, bottom = back.vertices[:, height] > 1.2, back.vertices[:, height] < 0.8
+        assert darkness[top].min() > darkness[bottom].max() + 0.2
+        assert back.area == pytest.approx(28.0, rel=1e-4)
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(0.3, (0, 0, 0)), (1.3, (5, 0, 0)), (0.05, (5, 0, 0))])
+def test_points_that_are_not_on_the_mesh_are_an_error(scale, shift, tmp_path):
+    points = np.asarray(sample_points(BOX, 200, seed=0), dtype=np.float64)
+    with pytest.raises(PointsetError, match="do not lie on the mesh"):
+        export_cloud(pools(np.full(200, 1 / 200)), (points - (5, 0, 0)) * scale + shift, tmp_path / "a.ply", mesh=BOX)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_camera_is_that_of_python(in_node):
+    points = np.random.default_rng(0).uniform(-0.5, 0.5, size=(5, 3))
+    camera = Camera(azimuth=33, elevation=-12, distance=3)
+    given = {"home": {"azimuth": 33, "elevation": -12, "distance": 3}, "points": points.tolist()}
+    found = np.array(in_node("camera", "given.points.map(new Camera(given.home).projection())", given))
+    local = points @ camera.axes().T
+    nearness = 3 / (3 - local[:, 2])
+    np.testing.assert_allclose(found, np.column_stack([local[:, :2] * nearness[:, None], local[:, 2]]), atol=1e-9)
+
+
+@pytest.mark.parametrize(("width", "count", "columns"), [(1240, 4, 4), (360, 4, 2), (360, 64, 3), (1240, 64, 8)])
+def test_panels_fit_the_width_and_do_not_overlap(in_node, width, count, columns):
+    groups = [{"head": None, "indices": list(range(count))}]
+    found = in_node("controls", f"arranged(given, {width}, 1.2)", groups)
+    assert found["columns"] == columns
+    boxes = np.array([[p["left"], p["top"], p["left"] + p["width"], p["top"] + p["height"]] for p in found["panels"]])
+    assert boxes[:, 2].max() <= width
+    assert boxes[:, 3].max() <= found["height"]
+    for i, box in enumerate(boxes):
+        rest = boxes[i + 1 :]
+        assert ((rest[:, :2] >= box[2:]) | (rest[:, 2:] <= box[:2])).any(axis=1).all()
+
+
+OFF = "OFF\n5 2 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n0 0 1\n4 0 1 2 3\n3 0 1 4\n"
+OBJ = "# box\nmtllib a\nv 0 0 0\nv 1 0 0 # second\nv 1 1 0\nv 0 1 0\nvt 0 0\nf 1/1 2/1 3/1 4/1\nf -1//3 -2//2 -3//1\n"
+CORNERS = "vertex 0 0 0\nvertex 1 0 0\nvertex 0 1 5e-1\n"
+STL = f"solid a name\nfacet normal 0 0 1\nouter loop\n{CORNERS}endloop\nendfacet\nendsolid a name\n"
+BINARY_STL = b"solid?".ljust(80) + struct.pack("<I3f9fH", 1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0.5, 0)
+MESHES = {
+    "usual.off": OFF,
+    "glued.off": OFF.replace("OFF\n", "OFF"),
+    "spelled.off": "\ufeff# made by hand\r\n\r\nCOFF # a colour each\r\n3 1\r\n"
+    + "".join(f"{x} {x * x} .5 1 1 1 1\r\n" for x in range(3))
+    + "3 2 1 0 0.5 0.5 0.5",
+    "usual.obj": OBJ,
+    "text.stl": STL + STL.upper(),
+    "normal.stl": STL.replace("normal 0 0 1", "normal nan -inf 1"),
+    "binary.stl": BINARY_STL,
+}
+CLOUDS = {
+    "blanks.xyz": "# a scan\n\n0 0 1\n1 2 3 // end\n-1e-3 .5 +2\n",
+    "normals.txt": "0.5,0,1,0,0,1\n1,2,3,0,0,1\n",
+    "names.csv": "x;y;z\n0; 0; 1\n1; 2; 3\n",
+}
+FAULTY = {
+    "words.off": (OFF.replace("1 1 0\n0 1", "1 x 0\n0 1"), "line 5: expected vertex 2 of 5, found 1 x 0"),
+    "short.off": (OFF.replace("3 0 1 4\n", ""), "line 8: expected face 1 of 2, found the end"),
+    "surplus.off": (OFF + "3 0 1 2\n", "line 10"),
+    "corner.off": (OFF.replace("3 0 1 4", "3 0 1 5"), "5 vertices"),
+    "other.off": ("PLY\n", "line 1: expected the word OFF"),
+    "empty.off": ("", "expected the word OFF"),
+    "infinite.off": (OFF.replace("0 0 1\n", "0 0 inf\n"), "line 7"),
+    "corner.obj": (OBJ.replace("4/1", "5/1"), "4 vertices"),
+    "word.obj": (OBJ.replace("4/1", "x/1"), "4 vertices"),
+    "short.obj": (OBJ.replace("v 1 1 0", "v 1 1"), "line 5: expected 3 coordinates"),
+    "faces.obj": ("v 0 0 0\n", "found no triangles"),
+    "two.stl": (STL.replace("vertex 1 0 0\n", ""), "3 corners"),
+    "cut.stl": (BINARY_STL[:-1], "no triangles"),
+    "two.xyz": ("0 0 1\n1 2\n", "line 2"),
+    "comma.xyz": ("1,5 2,5 3,5\n", "line 1"),
+    "missing.xyz": ("1,2,3\n1,,2\n", "line 2"),
+    "shape.step": ("", ".off, .obj"),
+    "constructor": ("", ".off, .obj"),
+}
+READ = """given.map(({ name, bytes }) => {
+  try {
+    const { vertices, triangles } = readShape(Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0)), name);
+    return { vertices: [...vertices], triangles: triangles && [...triangles] };
+  } catch (error) { return { error: error.message, kind: error.constructor.name }; }
+})"""
+
+
+def as_bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
+
+
+@pytest.fixture(scope="module")
+def read(in_node: Callable[..., Any]) -> dict[str, Any]:
+    """The results of the JavaScript readers for each file."""
+    contents = MESHES | CLOUDS | {name: content for name, (content, _) in FAULTY.items()}
+    coded = {name: base64.b64encode(as_bytes(content)).decode() for name, content in contents.items()}
+    given = [{"name": name, "bytes": code} for name, code in coded.items()]
+    return dict(zip(contents, in_node("shapes", READ, given), strict=True))
+
+
+def as_set(vertices: Any, triangles: Any) -> set[tuple[Any, ...]]:
+    return {tuple(sorted(map(tuple, np.reshape(vertices, (-1, 3))[corners].tolist()))) for corners in triangles}
+
+
+@pytest.mark.parametrize("name", MESHES)
+def test_meshes_are_those_that_python_reads(read, tmp_path, name):
+    (tmp_path / name).write_bytes(as_bytes(MESHES[name]))
+    mesh, other = read_mesh(tmp_path / name), read[name]
+    assert as_set(other["vertices"], np.reshape(other["triangles"], (-1, 3))) == as_set(mesh.vertices, mesh.faces)
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+def test_clouds_are_those_that_python_reads(read, tmp_path, name):
+    (tmp_path / name).write_text(CLOUDS[name])
+    np.testing.assert_allclose(np.reshape(read[name]["vertices"], (-1, 3)), read_cloud(tmp_path / name).points)
+    assert read[name]["triangles"] is None
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_wrong_files_are_refused_in_one_sentence(read, name):
+    assert read[name]["kind"] == "ReadError"
+    assert read[name]["error"].startswith(name)
+    assert FAULTY[name][1] in read[name]["error"]
+
+
+def test_points_are_drawn_by_area_and_by_seed(in_node):
+    vertices, triangles = [0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 5, 1, 0, 5, 0, 2, 5], [0, 1, 2, 3, 4, 5, 0, 0, 1]
+    calls = "[[4000, 1], [4000, 1], [100, 1], [100, 2]].map(([n, seed]) => [...samplePoints(given, n, seed)])"
+    many, again, few, other = in_node("shapes", calls, {"vertices": vertices, "triangles": triangles})
+    assert many == again
+    assert many[:300] == few
+    assert few != other
+    points = np.reshape(many, (-1, 3))
+    assert np.mean(points[:, 2] == 0) == pytest.approx(0.75, abs=0.03)  # areas 3 and 1
+    low = points[points[:, 2] == 0]
+    np.testing.assert_allclose(low.mean(axis=0), [1, 2 / 3, 0], atol=0.05)
+    assert (low[:, 0] / 3 + low[:, 1] / 2).max() <= 1
+
+
+def test_some_of_a_cloud_are_chosen_once_each(in_node):
+    cloud = {"vertices": list(range(30)), "triangles": None}
+    program = "[[...samplePoints({ ...given, vertices: new Float64Array(given.vertices) }, 6, 3)]]"
+    points = np.reshape(in_node("shapes", program, cloud)[0], (-1, 3))
+    assert len({tuple(point) for point in points}) == 6
+    assert (np.diff(points, axis=1) == 1).all()
+
+
+def test_clouds_are_normalised_as_in_python(in_node):
+    clouds = np.random.default_rng(0).normal([1e3, -5, 2], [1, 4, 2], size=(2, 40, 3))
+    clouds[1] = clouds[1, :1]  # without extent
+    names = sorted(NORMALIZATIONS.keys() - ABOUT.keys())
+    program = f"{names}.map((how) => given.map((cloud) => [...normalizePoints(cloud, how)]))"
+    normalised = in_node("questions", program, clouds.reshape(2, -1).tolist())
+    for how, numbers in zip(names, normalised, strict=True):
+        expected = normalize_points(torch.from_numpy(clouds), how).numpy()
+        np.testing.assert_allclose(np.reshape(numbers, clouds.shape), expected, rtol=1e-6, atol=1e-6, err_msg=how)

@@ -1,4 +1,4 @@
-"""Pictures of attention maps: the values of the maps, the right panels and colours, and attended points in front."""
+"""Pictures of clouds and of attention maps: the right values, panels and colours, upright and scaled."""
 
 import io
 import itertools
@@ -10,12 +10,13 @@ import torch
 from matplotlib.text import Text
 from numpy.typing import NDArray
 from PIL import Image
+from scipy.ndimage import find_objects, label
 
 import pointset
-from pointset.errors import PointsetError
-from pointset.explain.maps import AttentionMap
+from pointset import AttentionMap, PointsetError
 from pointset.viz import (
     Camera,
+    draw_clouds,
     draw_instances,
     draw_maps,
     draw_pooling_comparison,
@@ -23,6 +24,7 @@ from pointset.viz import (
     draw_specialisation,
     save,
 )
+from pointset.viz.clouds import draw_tile
 from pointset.viz.color import attention_scale
 from pointset.viz.rows import point_rows
 
@@ -69,15 +71,9 @@ FLAT = np.full(N, 1 / N)
     [
         (lambda *_, cloud: draw_maps(5, cloud), "got int"),
         (lambda reads, _, cloud: draw_maps(reads, cloud[:-1]), "150 points, but 149"),
-        (lambda reads, _, cloud: draw_maps(reads, cloud, heads=[2]), "no head 2: .* 0 to 1"),
-        (lambda reads, _, cloud: draw_maps(reads, cloud, queries=[-1]), "no inducing point -1: .* 0 to 2"),
         (lambda reads, _, cloud: draw_maps(reads, cloud, heads=[]), "heads of .* empty"),
-        (lambda reads, _, cloud: draw_maps(reads, cloud, queries=[]), "inducing points of .* 0 to 2"),
         (lambda reads, writes, cloud: draw_reads_and_writes(writes, reads, cloud), "got writes and reads"),
-        (lambda reads, writes, cloud: draw_reads_and_writes(reads, writes, cloud, head=5), "no head 5"),
         (lambda reads, _, cloud: draw_instances([reads] * 3, [cloud] * 2), "3 maps, 2 clouds"),
-        (lambda *_, cloud: draw_instances([], []), "0 maps"),
-        (lambda reads, _, cloud: draw_instances([reads], [cloud], 0, 3), "no inducing point 3"),
         (lambda reads, writes, cloud: draw_instances([reads, writes], [cloud] * 2), "different layers"),
         (lambda *_, cloud: draw_pooling_comparison(cloud), "critical, pools and influence"),
         (lambda *_, cloud: draw_pooling_comparison(cloud, critical=FLAT[1:]), r"critical .*\[150\], got \[149\]"),
@@ -246,3 +242,64 @@ def test_specialisation_beside_its_control():
         assert left[:, 0].max() < 0.5 < right[:, 0].min()
     assert picture.axes[0].get_title() == "entropy\n1 = reads all alike"
     assert [text.get_text() for text in picture.legends[0].get_texts()] == [f"head {head}" for head in range(4)]
+
+
+def dots(axes):
+    return axes.collections[0].get_offsets()
+
+
+def test_every_cloud_has_a_panel_with_its_name(cloud):
+    shapes, names = [cloud, 100 * cloud + 7, cloud[:40]], ["one", "large", "x" * 120]
+    picture = draw_clouds(shapes, names=names, title="a title " * 30)
+    assert [len(dots(axes)) for axes in picture.axes] == [150, 150, 40]
+    np.testing.assert_allclose(dots(picture.axes[0]), dots(picture.axes[1]), atol=1e-6)
+    assert [axes.get_title(loc="left") for axes in picture.axes[:2]] == ["one", "large"]
+    picture.draw_without_rendering()
+    texts = [*picture.texts, *picture.axes[2].findobj(type(picture.axes[2].title))]
+    assert max(text.get_window_extent().x1 for text in texts) <= picture.bbox.x1, "long names are shortened"
+
+
+def test_a_tile_has_a_panel_for_each_cloud_and_for_values(cloud):
+    assert len(draw_tile([cloud]).axes) == 1
+    assert len(draw_tile([cloud, cloud[:50]], up="y").axes) == 2
+    values = np.zeros(len(cloud))
+    values[:3] = 7
+    picture = draw_tile([cloud], "z", values)
+    colors = [axes.collections[0].get_facecolor().round(3) for axes in picture.axes]
+    heights, looked = (len(np.unique(shades, axis=0)) for shades in colors)
+    assert looked < heights
+
+
+def test_a_dot_at_the_edge_of_its_panel_is_whole():
+    """Four distant points have large dots, which the edge of the panel does not cut: width and height are equal."""
+    picture = draw_tile([np.array([[-1, 0, -1], [1, 0, -1], [-1, 0, 1], [1, 0, 1]]) / 2.0])
+    picture.dpi = 300
+    picture.canvas.draw()
+    spots, count = label(np.asarray(picture.canvas.buffer_rgba())[..., :3].min(axis=2) < 250)
+    sides = [(rows.stop - rows.start, columns.stop - columns.start) for rows, columns in find_objects(spots)]
+    assert count == 4
+    assert all(abs(height - width) <= 1 for height, width in sides), sides
+
+
+BALL = np.random.default_rng(0).normal(size=(4000, 3))
+BALL /= np.linalg.norm(BALL, axis=1, keepdims=True)
+
+
+def test_the_camera_looks_along_its_azimuth_and_elevation():
+    axes = np.vstack([np.eye(3), -np.eye(3)])
+    places, nearness = Camera(azimuth=0, elevation=0).project(axes)
+    assert nearness[0] == max(nearness) > 1 > nearness[3]  # the camera stands on the x axis
+    assert places[1] == pytest.approx([1, 0])  # y to the right
+    assert places[2] == pytest.approx([0, 1])  # z to the top
+    assert nearness[0] == pytest.approx(4 / 3)
+    _, from_above = Camera(azimuth=0, elevation=90).project(axes)
+    assert from_above.argmax() == 2
+
+
+def test_a_cloud_with_y_up_looks_like_its_twin_with_z_up():
+    cloud = BALL[:50] * (1, 2, 3)
+    y_up = cloud[:, [0, 2, 1]] * (1, 1, -1)
+    for seen, twin in zip(Camera(up="y").project(y_up), Camera(up="z").project(cloud), strict=True):
+        np.testing.assert_allclose(seen, twin)
+    places, nearness = Camera().project(np.array([[3.0, 4.0, 5.0]]))
+    assert (places.tolist(), nearness.tolist()) == ([[0.0, 0.0]], [1.0]), "one point is a cloud too"

@@ -8,20 +8,16 @@ from command_line import fail, succeed
 from torch import nn
 
 import pointset
+from pointset import ModelOptions, PointsetError, Recipe
 from pointset.configuration import USER_WEIGHTS
-from pointset.errors import PointsetError
 from pointset.nn import Encoder, Pooling, StatisticPool, SumPool, registry
-from pointset.training.recipe import Recipe
 from pointset.zoo.models import describe_models
 from pointset.zoo.names import used_options
-from pointset.zoo.options import ModelOptions
 from pointset.zoo.registration import pickled_parts, source_digests, unpickle_parts
 
 EXAMPLE = "import pointset, torch\n" + DocTestParser().get_examples(pointset.register_pooling.__doc__)[0].source
 """What the documentation shows."""
 POINTS = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
-
-
 SMALL = {"dim": 8, "heads": 2, "layers": 1}
 
 
@@ -151,15 +147,12 @@ def define(name: str, forward: str) -> None:
     ("kind", "name", "make", "words"),
     [
         ("pooling", "max", Middle, "'max' is taken by .*MaxPool: use another name"),
-        ("pooling", "pma3", Middle, "'pma3' is taken by .*AttentionPool"),
         ("pooling", "my-pool", Middle, "'my-pool' must be lower case.* no hyphen"),
-        ("pooling", "my+pool", Middle, "'my\\+pool' must be lower case.* no \\+"),
         ("encoder", "Mine", Encoder, "'Mine' must be lower case"),
         ("encoder", "mine", Middle, "'mine' must be a subclass of pointset.nn.Encoder, got"),
         ("pooling", "mine", nn.Linear, "'mine' must be a subclass of pointset.nn.Pooling, got"),
         ("pooling", "mine<k>", Middle, "'mine<k>' has an argument: give listed"),
         ("weights", "softmax", torch.tanh, "'softmax' is taken by pointset"),
-        ("weights", "tanh<k>", torch.tanh, "'tanh<k>' has an argument"),
         ("weights", "tanh", 3, "'tanh' must be a class or a function, got 3"),
         ("weights", "exported", torch.tanh, "'exported' must take a mask to be exported"),
     ],
@@ -189,10 +182,7 @@ def returning(function) -> type[Pooling]:
         (returning(lambda X: None), "must give a tensor of floating numbers, got None"),
         (NeedsDepth, "cannot be built .*depth.*: give its class a `make`"),
         (returning(lambda X: X.sub_(1).amax(dim=1)), "must not change X in place"),
-        (
-            returning(lambda X: 1 / 0),
-            r"fails on X \[2, 3, 8\] without a mask: ZeroDivision.*test_registration.py, line ",
-        ),
+        (returning(lambda X: 1 / 0), r"fails on X \[2, 3, 8\] without a mask: ZeroDivision.*registration.py, line "),
     ],
 )
 def test_the_usual_mistakes_of_a_pooling_are_told_when_a_model_is_built(make, words):
@@ -222,9 +212,7 @@ def test_an_encoder_gives_rows_of_the_width_and_does_not_change_the_points_that_
     assert pointset.create_model("centred-max", dim=8)(POINTS).shape == (2, 40)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"), [("1 / 0", "cannot be imported: division"), (None, "cannot be imported.*No such file")]
-)
+@pytest.mark.parametrize(("text", "words"), [("1 / 0", "imported: division"), (None, "imported.*No such file")])
 def test_a_file_that_cannot_be_imported_is_named(text, words, tmp_path, monkeypatch):
     file = tmp_path / "broken.py"
     if text:

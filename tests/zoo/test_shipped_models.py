@@ -1,4 +1,4 @@
-"""The trained models in the package: intact, as their cards say, and loaded by name."""
+"""The trained models in the package, loaded by name; and predictions for clouds in any container."""
 
 import json
 import shutil
@@ -11,15 +11,16 @@ from scipy.spatial.distance import mahalanobis
 from scipy.spatial.transform import Rotation
 
 import pointset
+from pointset import PointsetError, Recipe
 from pointset.data.catalogue.cards import load_card
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.dataset import load_like
 from pointset.data.normalize import normalize_points
 from pointset.data.options import POSES
-from pointset.errors import PointsetError
+from pointset.data.preparation import Preparation
 from pointset.evaluation.shape_files import classify_files
 from pointset.runs import records
-from pointset.zoo import pretrained
+from pointset.zoo import predicting, pretrained
 from pointset.zoo.pretrained import ANY_POSE, FOLDER, USUAL, TrustFigures, pretrained_card
 from pointset.zoo.trust import TRUST_FILE, Trust, load_trust
 
@@ -124,15 +125,11 @@ def make_trust(width: int = 3, median: float = 2.0, exponent: float = 0.5) -> Tr
     return Trust(torch.randn(2, width, generator=generator), half @ half.T + torch.eye(width), median, exponent)
 
 
-def test_the_distance_is_to_the_nearest_mean_under_one_covariance():
+def test_the_distance_is_to_the_nearest_mean_under_one_covariance_and_the_factor_grows_with_it():
     trust, rows = make_trust(), torch.randn(5, 3)
     expected = [min(mahalanobis(x, mean, trust.precision) ** 2 for mean in trust.means) for x in rows]
     np.testing.assert_allclose(trust.distances(rows), expected, rtol=1e-5)
     assert trust.distances(trust.means).tolist() == pytest.approx([0, 0], abs=1e-9)
-
-
-def test_the_factor_is_one_near_the_means_and_grows_with_the_distance():
-    trust = make_trust()
     near, far = trust.means[:1] + 1e-3, trust.means[:1] + 10.0
     assert trust.factors(trust.novelty(near)).tolist() == [[1.0]]
     assert trust.factors(trust.novelty(far)).item() == pytest.approx(float(trust.distances(far) / 2.0) ** 0.5)
@@ -146,3 +143,114 @@ def test_what_is_saved_is_loaded(tmp_path):
     (tmp_path / TRUST_FILE).write_bytes(b"?")
     with pytest.raises(PointsetError, match=TRUST_FILE):
         load_trust(TrustFigures(median=2.0, exponent=0.5), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def model():
+    model = pointset.create_model("isab4-pma", classes=3, dim=8, heads=2, norm="layer").train()
+    model.preparation = Preparation(normalize="unit-sphere")
+    return model
+
+
+@pytest.fixture(scope="module")
+def batch() -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((5, 7, 3)).astype(np.float32)
+
+
+def expected(model, clouds) -> np.ndarray:
+    """One cloud at a time, normalised by hand."""
+    found = []
+    for cloud in clouds:
+        centred = torch.tensor(cloud, dtype=torch.float64) - torch.tensor(cloud, dtype=torch.float64).mean(dim=0)
+        with torch.no_grad():
+            logits = model.eval()((centred / centred.norm(dim=1).max().clamp(min=1e-9)).float()[None])
+        found.append(logits[0].softmax(dim=0).numpy())
+    model.train()
+    return np.stack(found)
+
+
+@pytest.mark.parametrize("name", ["isab4-pma", "pointnet"])
+def test_one_cloud_a_batch_and_a_list_give_the_same(name, batch):
+    model = pointset.create_model(name, classes=3, dim=8, heads=2)
+    model.preparation = Preparation(normalize="unit-sphere")
+    whole = model.predict_proba(batch)
+    assert (whole.shape, whole.dtype) == ((5, 3), np.float32)
+    np.testing.assert_allclose(whole, expected(model, batch), atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(list(batch)), whole, atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(batch[3]), whole[3:4], atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(batch, batch_size=2), whole, atol=1e-6)
+    assert model.predict(batch).tolist() == whole.argmax(axis=1).tolist()
+    assert model.training
+
+
+@pytest.mark.parametrize("rows", [1, 10, predicting.ROWS_AT_ONCE])
+def test_clouds_of_several_sizes(rows, model, monkeypatch):
+    monkeypatch.setattr(predicting, "ROWS_AT_ONCE", rows)
+    rng = np.random.default_rng(1)
+    clouds = [rng.standard_normal((size, 3)) for size in (3, 1, 9, 2)]
+    found = model.predict_proba(clouds, batch_size=3)
+    np.testing.assert_allclose(found, expected(model, clouds), atol=1e-5)
+    column = np.empty(4, object)
+    column[:] = clouds
+    assert np.array_equal(model.predict_proba(column, batch_size=3), found)
+    padded = torch.nn.utils.rnn.pad_sequence([torch.tensor(cloud) for cloud in clouds], batch_first=True)
+    mask = torch.arange(9) < torch.tensor([3, 1, 9, 2])[:, None]
+    padded[~mask] = torch.nan
+    np.testing.assert_allclose(model.predict_proba(padded, mask).numpy(), found, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["rff-max", "isab4-pma", "dumlp4-dumlp4"])
+def test_large_batches_go_in_pieces_to_the_same_logits(name, monkeypatch):
+    model = pointset.create_model(name, classes=3, dim=8, seed=0).eval()
+    clouds, asked = torch.randn(5, 16, 3), []
+    whole = model(clouds)
+    monkeypatch.setattr(predicting, "ROWS_AT_ONCE", 40)
+    forward = model.forward
+    monkeypatch.setattr(model, "forward", lambda points, mask: asked.append(len(points)) or forward(points, mask))
+    torch.testing.assert_close(predicting.predict(model, [(clouds, None)]).logits, whole)
+    assert asked == [2, 2, 1]
+
+
+@pytest.mark.parametrize(("centred", "normalize"), [(True, "center-standardize"), (False, "standardize")])
+def test_a_trained_model_knows_its_classes_and_how_to_normalise(centred, normalize, tmp_path):
+    place = 0.0 if centred else 0.5
+    X = np.random.default_rng(0).normal(size=(40, 64, 3))
+    X += place - X.mean(axis=1, keepdims=True)
+    sets = pointset.from_arrays(X, ["a", "b"] * 20, points=16, normalize="standardize")
+    trained = pointset.create_model("rff-max", classes=2, dim=8)
+    assert (trained.classes, trained.preparation.normalize) == (None, "none")
+    pointset.fit(trained, sets, Recipe(epochs=1), run=tmp_path, progress=False)
+    assert sets.preparation.normalize == normalize
+    for model in (trained, pointset.load_run(tmp_path)[0]):
+        assert (model.classes, model.preparation) == (["a", "b"], sets.preparation)
+        # Sets that are normalised already, as evaluation has them, stay so: a subset's mean is not the cloud's.
+        with torch.no_grad():
+            torch.testing.assert_close(model.predict_proba(sets.points), model.eval()(sets.points).softmax(1))
+
+
+POINTS = torch.randn(2, 7, 3, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("name", ["rff-max", "isab4-pma", "pointnet"])
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        (POINTS.numpy(), POINTS),
+        (POINTS.double(), POINTS),
+        (POINTS.numpy().astype(">f8"), POINTS),
+        (POINTS.numpy()[:, ::-1], POINTS.flip(1)),
+        (POINTS[0], POINTS[:1]),
+        (POINTS[0].numpy(), POINTS[:1]),
+        ((4 * POINTS).to(torch.int16), (4 * POINTS).trunc()),
+        ((4 * POINTS).to(torch.int64).numpy(), (4 * POINTS).trunc()),
+        (POINTS.half(), POINTS.half().float()),
+    ],
+)
+def test_what_can_be_converted_gives_the_logits_of_the_same_points(name, given, same):
+    model = pointset.create_model(name, classes=3).eval()
+    with torch.no_grad():
+        assert torch.equal(model(given), model(same))
+        mask = np.ones(given.shape[:-1], bool)
+        assert torch.equal(model(given, mask), model(same))
+        assert model(given[:0]).shape == (0, 3) or given.ndim == 2
+        assert model.double()(given).dtype == torch.float64

@@ -20,25 +20,6 @@ from pointset.data.shapes10 import KINDS, build_shapes10, is_current, make_shape
 from pointset.data.shapes10.build import GENERATOR_VERSION, MARKER
 from pointset.data.unusable import UnreadableShapesError
 
-GOOD = """
-name = "tiny"
-title = "Tiny"
-kind = "meshes"
-summary = "Two shapes"
-homepage = "https://example.org"
-urls = ["https://example.org/tiny.zip"]
-folder = "Tiny"
-licence = "CC0"
-citation = "Nobody"
-classes = ["a", "b"]
-up = "z"
-[splits]
-train = 1
-test = 1
-[download]
-size = 10
-"""
-
 
 def test_the_published_numbers_are_on_the_cards():
     cards = {name: load_card(name) for name in list_cards()}
@@ -53,33 +34,29 @@ def test_the_published_numbers_are_on_the_cards():
     assert [card.up for card in cards.values()] == ["z", "z", "y", "y", "y", "z"]
 
 
-def test_every_key_is_documented_beside_the_cards():
-    readme = (cards_folder() / "README.md").read_text(encoding="utf-8")
-    keys = [*Card.__struct_fields__, *Download.__struct_fields__, "train", "test"]
-    assert [key for key in keys if f"`{key}`" not in readme and f"`[{key}]`" not in readme] == []
-
-
-def test_the_cards_are_whole():
+def test_the_cards_are_whole_and_every_key_is_documented_beside_them():
     for name, card in ((name, load_card(name)) for name in list_cards()):
         assert card.name == name
         assert {"test"} <= {*card.splits} <= {"train", "test"}
         for texts in (card.classes, card.urls, card.variants, card.defects):
             assert len({*texts}) == len(texts)
         assert card.kind == "generated" or (card.homepage and card.folder and (card.urls or card.instructions))
+    readme = (cards_folder() / "README.md").read_text(encoding="utf-8")
+    keys = [*Card.__struct_fields__, *Download.__struct_fields__, "train", "test"]
+    assert [key for key in keys if f"`{key}`" not in readme and f"`[{key}]`" not in readme] == []
 
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
-    [('title = "Tiny"', 'titel = "Tiny"', "titel"), ("size = 10", "size = 0", "download.size"), ('"z"', "z", "cannot")],
+    [('title = "', 'titel = "', "titel"), ("size = 473402300", "size = 0", "download.size"), ('"z"', "z", "cannot")],
 )
 def test_a_wrong_card_is_refused_by_file_and_key(tmp_path, monkeypatch, old, new, words):
+    good, path = (cards_folder() / "modelnet10.toml").read_text(encoding="utf-8"), tmp_path / "modelnet10.toml"
+    assert old in good
     monkeypatch.setattr(cards, "cards_folder", lambda: tmp_path)
-    path = tmp_path / "tiny.toml"
-    path.write_text(GOOD)
-    assert load_card("tiny").urls == ("https://example.org/tiny.zip",)
-    path.write_text(GOOD.replace(old, new))
+    path.write_text(good.replace(old, new), encoding="utf-8")
     with pytest.raises(PointsetError, match=words) as caught:
-        load_card("tiny")
+        load_card("modelnet10")
     assert str(path) in str(caught.value)
 
 
@@ -95,12 +72,16 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def test_the_layout_is_modelnets(built):
+def test_the_layout_is_modelnets_and_a_shape_does_not_depend_on_how_many_there_are(built, tmp_path):
     assert sorted(path.name for path in built.iterdir() if path.is_dir()) == sorted(KINDS)
     names = [path.name for split in ("train", "test") for path in sorted((built / "chair" / split).iterdir())]
     assert names == [f"chair_{number:04d}.off" for number in range(1, 7)]
     marker = json.loads((built / MARKER).read_text())
     assert marker == {"format": GENERATOR_VERSION, "seed": 0, "shapes_per_kind": {"train": 4, "test": 2}}
+    build_shapes10(tmp_path / "few", train=1, test=1, progress=False)
+    few, many = digests(tmp_path / "few"), digests(built)
+    assert few["mug/train/mug_0001.off"] == many["mug/train/mug_0001.off"]
+    assert few["mug/test/mug_0002.off"] == many["mug/test/mug_0005.off"]
 
 
 @pytest.mark.slow
@@ -110,13 +91,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(built, tmp_p
     first, again, other = digests(built), digests(tmp_path / "again"), digests(tmp_path / "other")
     assert first == again
     assert not set(first.values()) & set(other.values())
-
-
-def test_a_shape_does_not_depend_on_how_many_there_are(built, tmp_path):
-    build_shapes10(tmp_path / "few", train=1, test=1, progress=False)
-    few, many = digests(tmp_path / "few"), digests(built)
-    assert few["mug/train/mug_0001.off"] == many["mug/train/mug_0001.off"]
-    assert few["mug/test/mug_0002.off"] == many["mug/test/mug_0005.off"]
 
 
 @pytest.mark.parametrize("marker", [None, '{"format": 0}', "damaged"])

@@ -6,7 +6,6 @@ import io
 import tarfile
 import threading
 import zipfile
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,12 +32,9 @@ class Site:
 
     files: dict[str, bytes] = field(default_factory=dict)
     ranges: bool = True
-    cuts: list[int] = field(default_factory=list)
-    """Bytes of the body after which each of the next answers is cut off."""
-    answers: list[tuple[int, dict[str, str], bytes]] = field(default_factory=list)
-    """Status, headers and body to give instead of the next answers."""
-    asked: list[tuple[str, str | None]] = field(default_factory=list)
-    """Path and Range of each request."""
+    cuts: list[int] = field(default_factory=list)  # bytes of the body after which the next answers are cut off
+    answers: list[tuple[int, dict[str, str], bytes]] = field(default_factory=list)  # to give instead of the next ones
+    asked: list[tuple[str, str | None]] = field(default_factory=list)  # path and Range of each request
     url: str = ""
 
 
@@ -143,7 +139,6 @@ def test_a_file_that_is_sent_packed_is_unpacked(site, tmp_path):
 # Archives
 
 GOOD = {"Set/a/train/1.off": b"OFF", "Set/b/test/2.off": b"OFF", "README.txt": b"read me", "__MACOSX/Set/._1": b"x"}
-Pack = Callable[[Path, dict[str, bytes]], Path]
 
 
 def zipped(folder: Path, files: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> Path:

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from damage import flip, kill_at
-from toy import TETRAHEDRON, write_mesh
+from toy import TETRAHEDRON, flip, kill_at, write_mesh
 
 from pointset import PointsetError, load_dataset
 from pointset.data import Pool, read_mesh, sample_points
@@ -54,9 +53,7 @@ def plan_of(folder: Path, split: str = "train", **options: Any) -> PoolPlan:
 
 
 def contents(home: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.suffix in (".npy", ".json")
-    }
+    return {str(one.relative_to(home)): one.read_bytes() for one in home.rglob("*") if one.suffix in (".npy", ".json")}
 
 
 def break_mesh(folder: Path, name: str) -> Path:
@@ -130,9 +127,7 @@ def test_damaged_and_outdated_shapes_are_made_again(home, meshes, cut):
     assert finished(plan.folder) == set(range(1, 48)) - {20}
     bad.write_text(TETRAHEDRON.format(size=1))
     (meshes / "class2/train/shape47.off").write_text(TETRAHEDRON.format(size=99))
-    outdated = {
-        row for row, shape in enumerate(plan.listing.shapes) if shape.path.name in ("shape0.off", "shape47.off")
-    }
+    outdated = {row for row, one in enumerate(plan.listing.shapes) if one.path.name in ("shape0.off", "shape47.off")}
     assert build_pool(plan, Workers(1), progress=False) == len({20} | outdated)
     resumed = contents(home)
     shutil.rmtree(home)
@@ -214,14 +209,6 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(home, meshes, monkeypatch
     assert build(meshes, workers=1).sampled == TRAINING - 20
 
 
-@pytest.mark.parametrize("options", [{"on_error": "ignore"}, {"points": 0}, {"sampler": "random"}])
-def test_wrong_options_are_refused(home, meshes, options):
-    ((name, value),) = options.items()
-    with pytest.raises(PointsetError, match=f"{name}.*{value!r}"):
-        build(meshes, **options)
-    assert not home.exists()
-
-
 @pytest.mark.slow
 def test_a_killed_worker_is_named_and_the_next_run_continues(home, meshes, monkeypatch):
     def die(*_: Any) -> None:
@@ -267,7 +254,10 @@ def test_a_pool_is_made_once_and_then_mapped(home, few):
     assert first.labels.tolist() == [0, 0, 0, 1, 1, 1]
     assert build_pool(plan_of(few, points=11, normals=False)) == 0
     np.testing.assert_array_equal(first.points, pool_of(few).points)
-    content = json.loads((pools(home)[0] / "manifest.json").read_text())
+    path = pools(home)[0] / "manifest.json"
+    path.write_text(path.read_text().replace('"version": "', '"version": "99.'))
+    assert build_pool(plan_of(few, points=11, normals=False)) == 0, "a pool of another version is used"
+    content = json.loads(path.read_text())
     assert {"format", "version", "sampler", "points", "seed", "classes"} <= content.keys()
     assert content["shapes"][0]["source"]["bytes"] == (few / first.names[0]).stat().st_size
 
@@ -320,13 +310,6 @@ def test_other_parameters_and_other_shapes_make_another_pool(home, few):
     (few / "class0/train/shape0.off").rename(few / "class0/train/other.off")
     pool_of(few)
     assert len(pools(home)) == 7
-
-
-def test_a_pool_of_another_version_is_used(home, few):
-    pool_of(few)
-    path = pools(home)[0] / "manifest.json"
-    path.write_text(path.read_text().replace('"version": "', '"version": "99.'))
-    pool_of(few)
 
 
 @pytest.fixture(scope="module")
@@ -417,8 +400,6 @@ def test_verification_names_the_shape(home, few, damage, words):
 
 
 def test_skipped_shapes_do_no_harm_while_their_meshes_stay(home, few):
-    with pytest.raises(PointsetError, match="has no pool in"):
-        verify_dataset(few, progress=False)
     bad = few / "class0" / "train" / "shape0.off"
     bad.write_text("OFF\n")
     build(few, points=20, on_error="skip")

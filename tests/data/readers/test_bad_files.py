@@ -75,11 +75,7 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
     ("mesh.ply", PLY + b"0 0 0\n", ("no faces",)),
     ("mesh.ply", PLY.replace(b"end_header", FACE) + b"0 0 0\n3 0 0 1\n", ("from 0 to 0",)),
     ("mesh.ply", PLY.replace(b"end_header", FACE) + b"0 0 0\n3 0 0\n", ("damaged",)),
-    (
-        "mesh.ply",
-        PLY.replace(b"end_header", FACE.replace(b"face", b"tristrips")) + b"0 0 0\n1 0\n",
-        ("at least one face",),
-    ),
+    ("mesh.ply", PLY.replace(b"end_header", FACE.replace(b"face", b"tristrips")) + b"0 0 0\n1 0\n", ("one face",)),
     ("gone.npy", None, ("does not exist",)),
     ("a.npy", b"garbage", ("damaged",)),
     ("a.npy", np.zeros((4, 2)), ("[n, 3]", "[4, 2]")),
@@ -159,13 +155,11 @@ def test_a_path_that_cannot_be_read_says_why(name, words, tmp_path):
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
 def test_the_header_of_a_ply_file_ends_after_its_last_line(end, tmp_path):
-    header = PLY.replace(b"ply\n", b"ply\n \ncomment end_header\n\tcomment end\n").replace(
-        b"_header\n", b"_header\tx\n"
-    )
-    (tmp_path / "a.ply").write_bytes(header.replace(b"\n", end) + b"\n1 2 3")
+    head = PLY.replace(b"ply\n", b"ply\n \ncomment end_header\n\tcomment end\n").replace(b"_header\n", b"_header\tx\n")
+    (tmp_path / "a.ply").write_bytes(head.replace(b"\n", end) + b"\n1 2 3")
     assert read_cloud(tmp_path / "a.ply").points.tolist() == [[1, 2, 3]]
     assert not has_faces(tmp_path / "a.ply")
-    for content in (b"", header.rstrip(), b"ply\n" + b"comment a\n" * (1 << 17) + header):
+    for content in (b"", head.rstrip(), b"ply\n" + b"comment a\n" * (1 << 17) + head):
         (tmp_path / "a.ply").write_bytes(content)
         with pytest.raises(CloudError, match="a header from ply to end_header"):
             read_cloud(tmp_path / "a.ply")

@@ -63,10 +63,8 @@ def pcd_binary() -> bytes:
 
 
 def pcd_text() -> bytes:
-    lines = "\n".join(
-        f"{x!r} 1 2 3 {y!r} {z!r} {ring}" for ring, (x, y, z) in zip(RISING, POINTS.tolist(), strict=True)
-    )
-    return pcd("ascii", "x _ y z ring", "4 1 8 4 1", "1 3 1 1 1") + lines.encode()
+    rows = "\n".join(f"{x!r} 1 2 3 {y!r} {z!r} {ring}" for ring, (x, y, z) in zip(RISING, POINTS.tolist(), strict=True))
+    return pcd("ascii", "x _ y z ring", "4 1 8 4 1", "1 3 1 1 1") + rows.encode()
 
 
 def lines_of(separator: str, table: np.ndarray) -> bytes:
@@ -153,6 +151,8 @@ def test_columns_behind_normals_are_features(tmp_path, suffix):
     cloud = read_cloud(path, normals=True, features=["columns"])
     np.testing.assert_allclose(cloud.normals, NORMALS, atol=1e-7)
     np.testing.assert_array_equal(cloud.features, RISING[:, None])
+    path = write(tmp_path / "a.csv", "x,y,z,Größe,Å\n1,2,3,7,8\n4,5,6,7,8\n".encode())
+    np.testing.assert_array_equal(read_cloud(path, features=["Größe", "Å"]).features, [[7, 8], [7, 8]])
 
 
 def test_whole_numbers_are_numbers_and_normals_become_unit_length(tmp_path):
@@ -205,11 +205,6 @@ def test_files_of_other_programs_are_read(tmp_path, name):
     cloud = read_cloud(write(tmp_path / name, content))
     expected = POINTS if count == COUNT else np.arange(1, 7).reshape(2, 3)
     np.testing.assert_allclose(cloud.points, expected, rtol=1e-6)
-
-
-def test_columns_are_found_by_names_in_utf8(tmp_path):
-    path = write(tmp_path / "a.csv", "x,y,z,Größe,Å\n1,2,3,7,8\n4,5,6,7,8\n".encode())
-    np.testing.assert_array_equal(read_cloud(path, features=["Größe", "Å"]).features, [[7, 8], [7, 8]])
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npy"])
@@ -384,9 +379,7 @@ def test_counts_that_no_las_file_can_have_are_refused_at_once(tmp_path, place):
         read_cloud(changed(path, place, b"\xff" * 4))
 
 
-@pytest.mark.parametrize(
-    ("place", "content", "words"), [(107, b"\t", "9 points, and 99"), (131, bytes(8), "scale of 0")]
-)
+@pytest.mark.parametrize(("place", "content", "words"), [(107, b"\t", "9 points, and"), (131, bytes(8), "scale of 0")])
 def test_a_las_header_that_contradicts_its_points_is_refused(tmp_path, place, content, words):
     path = changed(las(tmp_path / "a.las", count=99), place, content)
     with pytest.raises(CloudError, match=rf"a\.las: .*{words}"):
