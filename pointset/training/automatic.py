@@ -308,15 +308,18 @@ class _Choice:
         return outputs
 
     def _held_out_mixture(self) -> Tensor:
-        """Held-out outputs of the product of candidates, in which the network is if that lowers the log loss."""
+        """Held-out outputs of the product of candidates, in which the network is unless it clearly makes it worse.
+
+        Where the network was not judged, they are those of the product without it.
+        """
         rows = self._held_out_product()
         if NETWORK not in self.outputs:
             return rows
         self.members.append(NETWORK)
         mixed = self._held_out_product()
         common = judged(mixed)
-        if common.any() and self._loss(mixed, common) < self._loss(rows, common):
-            return mixed
+        if common.any() and self._gain(rows, mixed) <= 0:
+            return torch.where(common[:, None], mixed, rows)
         self.members.remove(NETWORK)
         return rows
 
@@ -358,22 +361,18 @@ class _Choice:
             return self.rows[-1], "no shape can be held out to choose by, and rows of trained networks need the fewest"
         if NETWORK in self.outputs and self._never_wrong():
             return NETWORK, f"neither it nor the mixture is wrong on any of {MANY} shapes or more, and it can be drawn"
-        gains = {name: self._gain(outputs) for name, outputs in self.outputs.items() if name != MIXTURE}
-        best, tested = max(gains, key=gains.__getitem__), int(judged(self.outputs[MIXTURE]).sum())
+        gains = {name: self._gain(own, self.outputs[MIXTURE]) for name, own in self.outputs.items() if name != MIXTURE}
+        best = max(gains, key=gains.__getitem__)
         if gains[best] > 0:
-            return (
-                best,
-                f"on {tested:,} held-out shapes, its log loss is smaller than the mixture's by a standard error",
-            )
-        return MIXTURE, f"on {tested:,} held-out shapes, no other log loss is smaller by a standard error"
+            return best, "its log loss is smaller than that of the mixture by a standard error"
+        return MIXTURE, "no other log loss is smaller by a standard error"
 
-    def _gain(self, outputs: Tensor) -> float:
-        """How much more than a standard error the log loss is below that of the product."""
-        mixed = self.outputs[MIXTURE]
-        common = judged(outputs) & judged(mixed)
+    def _gain(self, outputs: Tensor, others: Tensor) -> float:
+        """How much more than a standard error the log loss is below that of other outputs, on the shapes of both."""
+        common = judged(outputs) & judged(others)
         if not common.any():
             return 0.0
-        smaller = self._losses(mixed, common) - self._losses(outputs, common)
+        smaller = self._losses(others, common) - self._losses(outputs, common)
         mean, error = mean_with_error(smaller, self._groups_of(common))
         return mean - error
 
