@@ -35,6 +35,7 @@ from pointset.runs.spreadsheets import as_csv
 from pointset.training.baselines import FEW_SHAPES, FOLDS, baseline_of, extract_rows, fit_head, judged, set_pose
 from pointset.training.candidates import (
     NETWORK,
+    OWN_ROWS,
     ROWS,
     TURNED_ROWS,
     accuracy_interval,
@@ -214,9 +215,7 @@ class _Choice:
         if plan.has_network:
             self.on_candidate(self._candidate(NETWORK))
         with self._timed(MIXTURE):
-            mixed = self._held_out_mixture()
-        if judged(mixed).any():
-            self.outputs[MIXTURE] = mixed
+            self.outputs[MIXTURE] = self._held_out_mixture()
         name, reason = self._best()
         history: list[dict[str, Any]] = []
         needed = name == NETWORK or (name == MIXTURE and NETWORK in self.members)
@@ -310,10 +309,13 @@ class _Choice:
     def _held_out_mixture(self) -> Tensor:
         """Held-out outputs of the product of candidates, in which the network is unless it clearly makes it worse.
 
-        Where the network was not judged, they are those of the product without it.
+        Where the network was not judged, they are those of the product without it. Where nothing is held out, the
+        product is one of embeddings, which need the fewest shapes.
         """
         rows = self._held_out_product()
-        if NETWORK not in self.outputs:
+        if not judged(rows).any():
+            self.members = [*self.rows[OWN_ROWS:]]
+        if NETWORK not in self.outputs or not judged(rows).any():
             return rows
         self.members.append(NETWORK)
         mixed = self._held_out_product()
@@ -346,6 +348,9 @@ class _Choice:
     def _mixture(self) -> nn.Module:
         """The model that multiplies the members, with the weights that suit their held-out outputs."""
         model: Any = mix([self.models[name] for name in self.members])
+        if not judged(self.outputs[MIXTURE]).any():
+            model.model.weights.fill_(1 / len(self.members))
+            return model
         for name, fitted in self._product(torch.ones_like(self.folds, dtype=torch.bool)).named_buffers():
             setattr(model.model, name, fitted)
         return model
@@ -357,8 +362,8 @@ class _Choice:
         of Breiman et al. 1984, "Classification and Regression Trees", section 3.4.3. A network, which can be drawn and
         exported, is taken too if neither is wrong on any of many shapes.
         """
-        if MIXTURE not in self.outputs:
-            return self.rows[-1], "no shape can be held out to choose by, and rows of trained networks need the fewest"
+        if not judged(self.outputs[MIXTURE]).any():
+            return MIXTURE, f"of {' and '.join(self.members)}; no shape can be held out to choose by"
         if NETWORK in self.outputs and self._never_wrong():
             return NETWORK, f"neither it nor the mixture is wrong on any of {MANY} shapes or more, and it can be drawn"
         gains = {name: self._gain(own, self.outputs[MIXTURE]) for name, own in self.outputs.items() if name != MIXTURE}

@@ -78,8 +78,9 @@ def test_where_no_shape_can_be_held_out_no_accuracy_is_said(tmp_path, capsys):
     command = ("train", "--data", data, "--points", "32", "--groups", "2", "--budget", "1s", "--run", tmp_path / "run")
     cli.main([str(word) for word in command])
     said = capsys.readouterr()
-    assert "embedding-svm *" in said.out
-    assert "no shape can be held out to choose by" in said.out
+    assert "mixture *" in said.out
+    assert "chosen (of any-svm and embedding-svm; no shape can be held out to choose by" in said.out
+    assert pointset.load_run(tmp_path / "run")[0].model.weights.tolist() == [0.5, 0.5]
     assert "features-svm  fitted, and not judged: no shape can be held out, 0 core-seconds" in said.err
     assert " 0.0" not in said.out + said.err
     assert json.loads(succeed(capsys, "evaluate", "--model", tmp_path / "run", "--json"))["accuracy"] > 0.5
