@@ -35,7 +35,7 @@ from pointset.runs.spreadsheets import as_csv
 from pointset.training.baselines import FEW_SHAPES, FOLDS, baseline_of, extract_rows, fit_head, judged, set_pose
 from pointset.training.candidates import (
     NETWORK,
-    OWN_ROWS,
+    OWN,
     ROWS,
     TURNED_ROWS,
     accuracy_interval,
@@ -314,8 +314,9 @@ class _Choice:
         """
         rows = self._held_out_product()
         if not judged(rows).any():
-            self.members = [*self.rows[OWN_ROWS:]]
-        if NETWORK not in self.outputs or not judged(rows).any():
+            self.members = [name for name in self.rows if name not in OWN]
+            return rows
+        if NETWORK not in self.outputs:
             return rows
         self.members.append(NETWORK)
         mixed = self._held_out_product()
@@ -358,9 +359,9 @@ class _Choice:
     def _best(self) -> tuple[str, str]:
         """The product, unless the log loss of another candidate is smaller by a standard error, and why.
 
-        Of two that few shapes cannot tell apart, a single one is as often the worse, and then by more. The rule is that
-        of Breiman et al. 1984, "Classification and Regression Trees", section 3.4.3. A network, which can be drawn and
-        exported, is taken too if neither is wrong on any of many shapes.
+        On few shapes a single one is soon better by chance; a standard error is the margin of Breiman et al. 1984,
+        "Classification and Regression Trees", section 3.4.3, too. A network, which can be drawn and exported, is also
+        taken if neither is wrong on any of many shapes.
         """
         if not judged(self.outputs[MIXTURE]).any():
             return MIXTURE, f"of {' and '.join(self.members)}; no shape can be held out to choose by"

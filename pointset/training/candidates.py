@@ -13,11 +13,11 @@ from pointset.data.groups import Groups, number_groups
 from pointset.evaluation.calibration import fit_temperature
 from pointset.training.baselines import judged
 
-ROWS = ("features-svm", "surface-svm", "any-svm", "embedding-svm")
-"""The candidates that are fitted to rows."""
-OWN_ROWS = 2
-"""So many of them, the first, know nothing of other shapes; the others are embeddings of trained networks."""
-TURNED_ROWS = ROWS[:3]
+OWN = ("features-svm", "surface-svm")
+"""The candidates that are fitted to rows which know nothing of other shapes."""
+ROWS = (*OWN, "any-svm", "embedding-svm")
+"""All that are fitted to rows: the others are embeddings of trained networks."""
+TURNED_ROWS = (*OWN, "any-svm")
 """The same for shapes that are turned to their axes: networks of upright shapes know little of them."""
 NETWORK = "network"
 PAIR_SPREAD = 0.3

@@ -1,0 +1,176 @@
+"""Normalisations against their formulas, turns to the axes of shapes, isolated points, and the advice of a pose."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import special_ortho_group
+from torch import Tensor
+
+import pointset
+from pointset.data import normalize_points
+from pointset.data.axes import recommend_pose
+from pointset.data.normalize import ABOUT, NORMALIZATIONS, half_turns, is_standardized
+from pointset.data.preparation import isolated, kept_points
+from pointset.data.turns import turned_by_one_of
+
+HOWS = sorted(NORMALIZATIONS)
+MOVING = [how for how in HOWS if how != "none"]
+
+
+def clouds(sets: int = 5, points: int = 7, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(sets, points, 3, generator=generator) * 3.0 + torch.tensor([10.0, -4.0, 0.5])
+
+
+FORMULAS = {
+    "unit-sphere": lambda cloud: (c := cloud - cloud.mean(axis=0)) / np.sqrt((c**2).sum(axis=1)).max(),
+    "standardize": lambda cloud: (cloud - np.mean(cloud)) / np.std(cloud),
+    "center-standardize": lambda cloud: (c := cloud - cloud.mean(axis=0)) / c.std(),
+    "none": lambda cloud: cloud,
+}
+
+
+@pytest.mark.parametrize("how", FORMULAS)
+def test_each_cloud_is_normalised_by_its_formula(how):
+    points = clouds()
+    for cloud, result in zip(points.double().numpy(), normalize_points(points, how), strict=True):
+        np.testing.assert_allclose(result.numpy(), FORMULAS[how](cloud), atol=1e-6)
+
+
+def test_standardised_clouds_are_known_by_their_numbers():
+    points = clouds(sets=3)
+    points[1] = normalize_points(points, "standardize")[1]
+    mask = torch.ones(3, 7, dtype=torch.bool)
+    mask[2, 3:] = False
+    points[2] = normalize_points(points, "standardize", mask)[2]
+    assert is_standardized(points).tolist() == [False, True, False]
+    assert is_standardized(points, mask).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_padding_has_no_effect_and_stays_zero(how):
+    points = clouds(sets=3, points=11)
+    mask = torch.rand(3, 11, generator=torch.Generator().manual_seed(1)) < 0.6
+    mask[2] = False
+    points[~mask] = 1e9
+    result = normalize_points(points, how, mask)
+    assert (result[~mask] == 0).all()
+    for row in range(2):
+        alone = normalize_points(points[row, mask[row]][None], how)[0]
+        torch.testing.assert_close(result[row, mask[row]], alone, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("how", MOVING)
+def test_a_constant_cloud_gives_zeros_and_one_far_thinner_than_its_distance_keeps_its_extent(how):
+    for value in (0.1, -7.3, 1e11):
+        assert (normalize_points(torch.full((2, 5, 3), value), how) == 0).all()
+    line = torch.tensor([[[0.0, 1.0, 1.0], [1e-30, 1.0, 1.0], [2e-30, 1.0, 1.0]]])
+    expected = torch.tensor([[[-1.0, 0, 0], [0, 0, 0], [1, 0, 0]]])
+    assert how != "unit-sphere" or normalize_points(line, how).allclose(expected)
+
+
+@pytest.mark.parametrize("how", MOVING)
+@pytest.mark.parametrize("scale", [1e-38, 1e-12, 37.0, 1e11, 1e19, 1e37])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_shape_gives_the_same_numbers_at_any_size(how, scale, masked):
+    points = clouds()
+    mask = torch.rand(5, 7, generator=torch.Generator().manual_seed(1)) < 0.6 if masked else None
+    usual = normalize_points(points, how, mask)
+    assert usual.abs().amax() > 0.9
+    torch.testing.assert_close(normalize_points(points * scale, how, mask), usual, rtol=1e-5, atol=2e-6)
+    # A neighbour of another size changes nothing.
+    mixed = normalize_points(torch.cat([points[:2] * scale, points[2:]]), how, mask)
+    assert torch.equal(mixed[2:], usual[2:])
+
+
+@pytest.mark.parametrize("how", MOVING)
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_cloud_that_is_not_finite_gives_nan_and_leaves_its_neighbours_alone(how, value):
+    points = clouds()
+    usual = normalize_points(points, how)
+    points[1, 2, 0] = value
+    result = normalize_points(points, how)
+    assert result[1].isnan().all()
+    assert torch.equal(result[[0, 2, 3, 4]], usual[[0, 2, 3, 4]])
+
+
+@pytest.fixture
+def lopsided():
+    """Clouds [6, 200, 3] without symmetries."""
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(6, 200, 3, generator=generator)
+    return noise * torch.tensor([1.0, 2.0, 3.0]) + torch.randn(6, 200, 3, generator=generator) ** 2
+
+
+def turns(count: int, about: int | None) -> torch.Tensor:
+    rotations = special_ortho_group.rvs(3, size=count, random_state=0)
+    if about is not None:
+        plane = [axis for axis in range(3) if axis != about]
+        rotations = np.stack([np.eye(3)] * count)
+        rotations[np.ix_(range(count), plane, plane)] = special_ortho_group.rvs(2, size=count, random_state=0)
+    return torch.from_numpy(rotations).float()
+
+
+@pytest.mark.parametrize("how", ABOUT)
+def test_turned_clouds_become_equal(how, lopsided):
+    turned = lopsided @ turns(len(lopsided), ABOUT[how]).mT + 7
+    normalised = normalize_points(lopsided, how)
+    torch.testing.assert_close(normalize_points(turned, how), normalised, atol=1e-4, rtol=0)
+    lengths = normalize_points(lopsided, "center-standardize").norm(dim=2)
+    torch.testing.assert_close(normalised.norm(dim=2), lengths)  # a rotation, not a reflection:
+    rotation = torch.linalg.lstsq(normalize_points(lopsided, "center-standardize"), normalised).solution
+    torch.testing.assert_close(torch.linalg.det(rotation), torch.ones(len(lopsided)))
+    deviations = normalised.std(dim=1)
+    assert (deviations[:, 2] > deviations[:, 0]).all() or how == "upright-axes"
+
+
+def test_half_turns_are_rotations_that_keep_the_axes():
+    hows = ("none", "upright-axes", "upright-axes-y", "principal-axes")
+    assert [len(half_turns(how)) for how in hows] == [1, 2, 2, 4]
+    turned = turned_by_one_of(half_turns("principal-axes"), torch.ones(64, 5, 4), torch.Generator().manual_seed(0))
+    signs = [(1, 1, 1, 1), (-1, -1, 1, 1), (-1, 1, -1, 1), (1, -1, -1, 1)]
+    assert {tuple(row) for row in turned[:, 0].tolist()} == {*signs}
+
+
+@pytest.mark.parametrize(("pose", "up", "how"), [("any", "z", "principal-axes"), ("upright", "y", "upright-axes-y")])
+def test_a_pose_is_saved_as_its_normalisation(pose, up, how, clouds_folder):
+    sets = pointset.load_dataset(clouds_folder, "train", 24, pose=pose, up=up)
+    assert sets.options.normalize == how
+    assert "pose" not in sets.describe()
+    torch.testing.assert_close(normalize_points(sets.points, how), sets.points, atol=1e-4, rtol=0)
+    with pytest.raises(pointset.PointsetError, match="normals"):
+        pointset.DataOptions(pose=pose, features="normals")
+
+
+def test_isolated_points_are_left_out_with_one_line():
+    rng = np.random.default_rng(0)
+    sphere = rng.normal(size=(1000, 3))
+    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+    assert not isolated(sphere).any()
+    stray = np.concatenate([sphere, [[9.0, 0, 0]]])
+    with pytest.warns(UserWarning, match=r"a.npy: 1 of 1,001 points left out as isolated \(--keep-outliers"):
+        assert np.flatnonzero(~kept_points(stray, "a.npy")).tolist() == [1000]
+    found = isolated(np.concatenate([sphere, rng.uniform(-2, 2, (60, 3))]))
+    assert found[1000:].mean() > 0.8
+    assert found[:1000].mean() <= 0.02
+    assert isolated(rng.normal(size=(1000, 3))).mean() < 0.02
+    assert not isolated(stray[-20:]).any()
+
+
+@pytest.mark.parametrize("up", ["z", "y"])
+@pytest.mark.parametrize("pose", ["aligned", "upright", "any"])
+def test_the_recommended_pose_follows_how_shapes_are_turned(pose, up):
+    generator = torch.Generator().manual_seed(0)
+    sides = torch.tensor([[1.0, 2, 4], [4, 2, 1], [1, 4, 1]]).repeat_interleave(20, dim=0)
+    clouds = torch.rand(60, 200, 3, generator=generator) * sides[:, None] * 1e30 + 5
+    if pose != "aligned":
+        clouds = clouds @ turns(60, {"upright": "xyz".index(up), "any": None}[pose])
+    samples = [("abc"[index // 20], cloud.numpy()) for index, cloud in enumerate(clouds)]
+    assert recommend_pose(samples, up) == pose
+
+
+def test_no_pose_is_recommended_without_two_shapes_of_a_class():
+    cloud = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    assert recommend_pose([("a", cloud), ("b", cloud), ("b", np.zeros((50, 3), np.float32))], "z") is None
+    ball = cloud / np.linalg.norm(cloud, axis=1, keepdims=True)
+    assert recommend_pose([("ball", ball), ("ball", ball)], "z") == "aligned"
