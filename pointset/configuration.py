@@ -75,7 +75,7 @@ Coverage = Literal["none", "seeds", "heads"]
 SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
 DecoderName = Literal["released", "rff"]
-Neighbourhoods = Literal["none", "oriented", "invariant", "all", "shifts"]
+Neighbourhoods = Literal["none", "oriented", "invariant", "all", "shifts", "both"]
 """Numbers of each point's neighbourhood; see `pointset.data.neighbourhoods`."""
 
 

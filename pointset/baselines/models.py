@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.configuration import Neighbourhoods
-from pointset.data.neighbourhoods import PAIRS, SHAPE, stored_numbers
+from pointset.data.neighbourhoods import joint_kind, numbers_of_kind, stored_numbers
 from pointset.data.normalize import center_standardize
 from pointset.data.ragged import batches_of_one_size
 from pointset.data.turns import Columns, turned
@@ -134,9 +134,6 @@ EMBEDDERS = {
     "any": ("dumlp16-max+dumlp16.modelnet40-1024-any",),
 }
 """Trained networks whose pooled rows are an embedding: of upright shapes, and of shapes turned to their axes."""
-ORIENTED = [*range(3 + SHAPE), *range(-len(PAIRS), 0)]
-"""Columns of coordinates and numbers "shifts" that are coordinates and numbers "oriented"."""
-
 SPREAD = 1.3
 """Standard deviation of the logarithms of a product's weights that is expected before shapes are seen; see `fit`."""
 
@@ -160,8 +157,8 @@ class Baseline(nn.Module):
         super().__init__()
         self.inputs = inputs
         self.extractors = nn.ModuleList(extractors).requires_grad_(False)
-        kinds = {extract.kind for extract in extractors if isinstance(extract, Embedder)}
-        self.neighbourhoods: Neighbourhoods = "all" if "all" in kinds else "shifts" if kinds else "none"
+        self._kinds = {extract.kind for extract in extractors if isinstance(extract, Embedder)}
+        self.neighbourhoods = joint_kind(self._kinds)
         self.head = head
         self.register_buffer("turn", torch.eye(3))
         self.register_buffer("views", torch.eye(3)[None])
@@ -188,9 +185,8 @@ class Baseline(nn.Module):
             if not numbers.shape[2]:
                 each = [stored_numbers(cloud, kind) for cloud in points[..., :3].cpu().numpy()]
                 numbers = torch.from_numpy(np.stack(each)).to(points)
-            told[kind] = torch.cat([told["none"], numbers], dim=2)
-            if kind == "shifts":
-                told["oriented"] = told[kind][..., ORIENTED]
+            for wanted in self._kinds:
+                told[wanted] = torch.cat([told["none"], numbers_of_kind(numbers, kind, wanted)], dim=2)
         return told
 
     def logits(self, blocks: list[Float[Tensor, "B k width"]]) -> Float[Tensor, "B classes"]:
@@ -245,8 +241,7 @@ class Mixture(nn.Module):
         temperatures, weights: [members], fitted on held-out shapes.
         prior: [classes], what is subtracted because the members favour classes with many training shapes: the log of
             the classes' shares, times a strength that is fitted on held-out shapes too.
-        neighbourhoods: what the last member is told of them that is told something. A member that is told something
-            else finds it out by itself.
+        neighbourhoods: all that members are told of them.
     """
 
     temperatures: Tensor
@@ -256,16 +251,20 @@ class Mixture(nn.Module):
     def __init__(self, members: list[nn.Module], classes: int) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
-        kinds: list[Neighbourhoods] = [getattr(member, "neighbourhoods", "none") for member in members]
-        self.neighbourhoods = next((kind for kind in reversed(kinds) if kind != "none"), "none")
+        self.neighbourhoods = joint_kind(getattr(member, "neighbourhoods", "none") for member in members)
         self.register_buffer("temperatures", torch.ones(len(members)))
         self.register_buffer("weights", torch.ones(len(members)))
         self.register_buffer("prior", torch.zeros(classes))
 
     def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
-        own = self.neighbourhoods
-        given = [points if member.neighbourhoods == own else points[..., : member.inputs] for member in self.members]
-        return self.combine([member(own, mask) for member, own in zip(self.members, given, strict=True)])
+        return self.combine([member(self._told(points, member), mask) for member in self.members])
+
+    def _told(self, points: Float[Tensor, "B n d"], member: Any) -> Float[Tensor, "B n e"]:
+        """What a member takes of the points."""
+        given, numbers = points[..., : member.inputs], points[..., member.inputs :]
+        if member.neighbourhoods == "none" or not numbers.shape[2]:
+            return given
+        return torch.cat([given, numbers_of_kind(numbers, self.neighbourhoods, member.neighbourhoods)], dim=2)
 
     def combine(self, logits: list[Float[Tensor, "B classes"]]) -> Float[Tensor, "B classes"]:
         """The logits of the product, from those of the members."""

@@ -16,17 +16,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pointset.configuration import Neighbourhoods
 from pointset.data.augmentations import Augmentation
 from pointset.data.catalogue.locate import home
-from pointset.data.neighbourhoods import WIDTHS, stored_numbers
+from pointset.data.neighbourhoods import COLUMNS, WIDTHS, joint_kind, stored_numbers
 from pointset.data.pool import Pool, fixed_indices
 from pointset.data.ragged import pad_rows
 from pointset.runs.atomic import write_atomically
 from pointset.runs.progress import followed
 
-ARRAY = "neighbourhoods"
-"""Name of the pool's array of numbers."""
-VERSION = 4
+FOLDER = "neighbourhoods"
+VERSION = 5
 """Increased whenever the same points get other numbers."""
 FEW_POINTS = 2**18
 """Numbers of so many points or fewer are computed again, and not kept on disk."""
@@ -36,18 +36,31 @@ WHOLE = 0.4
 """Share of the draws that are from the shape itself; a copy may be unchanged, too."""
 AT_ONCE = 256
 """Shapes that are changed at a time."""
-_MADE: "WeakKeyDictionary[Pool, dict[tuple[str, int, int], Pool]]" = WeakKeyDictionary()
+_MADE: "WeakKeyDictionary[Pool, dict[tuple[int, int], Pool]]" = WeakKeyDictionary()
 
 
-def pool_with_neighbourhoods(pool: Pool, kind: str, most: int, seed: int) -> Pool:
-    """The pool with the numbers of neighbourhoods, among at most `most` points of each shape: a part by the seed."""
+def pool_with_neighbourhoods(pool: Pool, kind: Neighbourhoods, most: int, seed: int) -> Pool:
+    """The pool with the numbers of neighbourhoods, among at most `most` points of each shape: a part by the seed.
+
+    They are an array of the pool, named by its kind, which may be another one that has them all; see `kind_in`.
+    """
+    if kind_in(pool, kind):
+        return pool
     made = _MADE.setdefault(pool, {})
-    if (kind, most, seed) not in made:
-        made[kind, most, seed] = _with_numbers(_cut(pool, most, seed), kind)
-    return made[kind, most, seed]
+    known = made.get((most, seed)) or _cut(pool, most, seed)
+    made[most, seed] = known if kind_in(known, kind) else _with_numbers(known, kind)
+    return made[most, seed]
 
 
-def pool_with_copies(pool: Pool, kind: str, most: int, seed: int, change: Augmentation, change_seed: int) -> Pool:
+def kind_in(pool: Pool, kind: Neighbourhoods) -> Neighbourhoods | None:
+    """The smallest kind of numbers in the pool that has those of this kind, if there is one."""
+    known = [own for own in COLUMNS if own in pool.arrays and kind != "none" and joint_kind((own, kind)) == own]
+    return min(known, key=WIDTHS.__getitem__, default=None)
+
+
+def pool_with_copies(
+    pool: Pool, kind: Neighbourhoods, most: int, seed: int, change: Augmentation, change_seed: int
+) -> Pool:
     """`pool_with_neighbourhoods`, and then `COPIES` times all shapes, changed; points that repeat count once."""
     pool = _cut(pool, most, seed)
     blocks = [pool.columns, *(_changed(pool, change, change_seed, copy) for copy in range(COPIES))]
@@ -96,12 +109,12 @@ def _cut(pool: Pool, most: int, seed: int) -> Pool:
     return pool.with_columns(columns, offsets=np.cumsum([0, *sizes]) if is_ragged else None)
 
 
-def _with_numbers(pool: Pool, kind: str, repeated: bool = False) -> Pool:
+def _with_numbers(pool: Pool, kind: Neighbourhoods, repeated: bool = False) -> Pool:
     """The pool with the numbers of the neighbourhoods of all points, of which `repeated` ones count once."""
-    return dataclasses.replace(pool, arrays={**pool.arrays, ARRAY: _numbers(pool, kind, repeated)})
+    return dataclasses.replace(pool, arrays={**pool.arrays, kind: _numbers(pool, kind, repeated)})
 
 
-def _numbers(pool: Pool, kind: str, repeated: bool) -> NDArray[np.float16]:
+def _numbers(pool: Pool, kind: Neighbourhoods, repeated: bool) -> NDArray[np.float16]:
     """The numbers of all points, float16 [M, P, width] or [T, width] as the points."""
     shape = (*pool.points.shape[:-1], WIDTHS[kind])
     rows = range(len(pool))
@@ -110,7 +123,7 @@ def _numbers(pool: Pool, kind: str, repeated: bool) -> NDArray[np.float16]:
         each = [numbers_of(pool.cloud(row), kind) for row in rows]
         return np.concatenate([np.zeros((0, WIDTHS[kind]), np.float16), *each]).reshape(shape)
     key = hashlib.sha256(f"{VERSION} {kind}{' repeated' * repeated} {pool.fingerprint(rows)}".encode()).hexdigest()[:24]
-    file = home() / ARRAY / f"{key}.npy"
+    file = home() / FOLDER / f"{key}.npy"
 
     def write(temporary: Path) -> None:
         numbers = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
@@ -125,7 +138,7 @@ def _numbers(pool: Pool, kind: str, repeated: bool) -> NDArray[np.float16]:
     return np.load(file, mmap_mode="r")
 
 
-def _numbers_of_distinct(points: NDArray[np.float32], kind: str) -> NDArray[np.float16]:
+def _numbers_of_distinct(points: NDArray[np.float32], kind: Neighbourhoods) -> NDArray[np.float16]:
     """`stored_numbers` of the cloud without repeated points, for all of its points."""
     distinct, places = np.unique(points, axis=0, return_inverse=True)
     return stored_numbers(distinct, kind)[places]

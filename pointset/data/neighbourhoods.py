@@ -14,7 +14,8 @@ trace, with eigenvalues l1 >= l2 >= l3, and s_i = sqrt(l_i + EPSILON).
   and |n.v|; and the agreement of normals, the means of |n_j.n|, |u_j.n| and |u_j.n_j| (the angles of Rusu et al.,
   *Fast point feature histograms*, 2009);
 - "all": both, the products last;
-- "shifts": those of "oriented" and, before the products, the mean shifts.
+- "shifts": those of "oriented" and, before the products, the mean shifts;
+- "both": those of "shifts" and of "all".
 
 The mean shifts of the point x (Comaniciu and Meer, *Mean shift*, 2002) are the vectors from x to the mean of all points
 y with weights exp(-|y - x|^2 / 2 s^2), divided by s, for each s of `SCALES`. They say on which side of the point the
@@ -30,13 +31,16 @@ least 8; and the distance of the k-th point is as of 16 of 1,024, on a surface.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
+
+from pointset.configuration import Neighbourhoods
 
 SIZE, FEWEST, USUAL_POINTS = 16, 8, 1024
 """Points of a neighbourhood, itself included, in a cloud of usual size, and in a small one."""
@@ -48,6 +52,7 @@ PART = 1e-3
 """Smallest |v.w|: less is rounding."""
 SCALES = (0.8, 0.4, 0.2, 0.1)
 """Standard deviations s of mean shifts, relative to the cloud; each is half of the one before."""
+EXPONENT = -0.5 / SCALES[0] ** 2
 FAINT = 1e-8
 """Weight of a mean shift, below which the next scale counts none: products with denormal numbers are slow."""
 NEAREST = 1e-4
@@ -66,26 +71,32 @@ PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 """Products of the components of a normal, in this order."""
 _PLACES = [0, 3, 4, 3, 1, 5, 4, 5, 2]
 """Of the entries of a symmetric matrix, row by row, among `PAIRS`."""
-SHAPE, INVARIANT, SHIFTS = 3, 12 + 3 * len(SCALES), 3 * len(SCALES)
-"""Numbers of linearity, planarity and distance, of all that no rotation changes, and of mean shifts."""
-WIDTHS = {
-    "none": 0,
-    "oriented": SHAPE + len(PAIRS),
-    "invariant": INVARIANT,
-    "all": INVARIANT + len(PAIRS),
-    "shifts": SHAPE + SHIFTS + len(PAIRS),
+SHAPE, SHIFTS = 3, 3 * len(SCALES)
+"""Numbers of linearity, planarity and distance, and of mean shifts."""
+PARTS: dict[Neighbourhoods, tuple[str, ...]] = {
+    "none": (),
+    "oriented": ("shape", "products"),
+    "invariant": ("shape", "invariant"),
+    "all": ("shape", "invariant", "products"),
+    "shifts": ("shape", "shifts", "products"),
+    "both": ("shape", "shifts", "invariant", "products"),
 }
+"""What the numbers of a kind are of, in this order."""
+_PLACES_IN_BOTH = {"shape": range(3), "shifts": range(3, 15), "invariant": range(15, 36), "products": range(36, 42)}
+COLUMNS = {kind: [place for part in parts for place in _PLACES_IN_BOTH[part]] for kind, parts in PARTS.items()}
+"""By kind, the places of its numbers among those of "both"."""
+WIDTHS = {kind: len(columns) for kind, columns in COLUMNS.items()}
 """Numbers of each point, by kind."""
-_ROWS = 512
-"""Points whose mean shifts are computed at a time, because that takes memory for each other point."""
+_ROWS = 128
+"""Points whose mean shifts are computed at a time: what they need of all others stays in the processor's cache."""
 
 
-def neighbourhood_numbers(points: Float[ndarray, "n 3"], kind: str) -> Float[ndarray, "n width"]:
+def neighbourhood_numbers(points: Float[ndarray, "n 3"], kind: Neighbourhoods) -> Float[ndarray, "n width"]:
     """The numbers of all points of one cloud, float32, from neighbours that a k-d tree finds; see the module.
 
     Args:
         points: [n, 3], finite, in any unit.
-        kind: "oriented", "invariant", "all" or "shifts".
+        kind: "oriented", "invariant", "all", "shifts" or "both".
     """
     from scipy.spatial import cKDTree
 
@@ -97,21 +108,32 @@ def neighbourhood_numbers(points: Float[ndarray, "n 3"], kind: str) -> Float[nda
     exact = exact / (radius or 1.0)
     size = min(max(FEWEST, round(SIZE * min(1.0, len(exact) / USUAL_POINTS) ** 0.5)), len(exact))
     distances, indices = cKDTree(exact).query(exact, [*range(1, size + 1)])
-    around = exact[indices] - exact[:, None]
     count = torch.tensor(float(len(exact)), dtype=torch.float64)
-    X, near, offsets, reach = map(torch.from_numpy, (exact, indices, around, distances[:, -1]))
-    shifts = None if kind == "oriented" else _mean_shifts_of_cloud(exact)
-    numbers: ndarray = _numbers(X, near, offsets, reach, None, count, kind, shifts).to(torch.float32).numpy()
+    X, near, reach = map(torch.from_numpy, (exact, indices.T.copy(), distances[:, -1]))
+    around = torch.stack([axis[near] - axis for axis in X.T.contiguous()])
+    shifts = None if kind == "oriented" else _mean_shifts_of_cloud(X)
+    numbers: ndarray = _numbers(X, near, around, reach, None, count, kind, shifts).to(torch.float32).numpy()
     return numbers
 
 
-def stored_numbers(points: Float[ndarray, "n 3"], kind: str) -> Float[ndarray, "n width"]:
+def stored_numbers(points: Float[ndarray, "n 3"], kind: Neighbourhoods) -> Float[ndarray, "n width"]:
     """`neighbourhood_numbers` as pools keep them and as single shapes get them too: float16, three digits."""
     return neighbourhood_numbers(points, kind).astype(np.float16)
 
 
+def joint_kind(kinds: Iterable[Neighbourhoods]) -> Neighbourhoods:
+    """The kind with the fewest numbers that has those of all these kinds."""
+    wanted = {column for kind in kinds for column in COLUMNS[kind]}
+    return min((kind for kind in COLUMNS if wanted <= {*COLUMNS[kind]}), key=WIDTHS.__getitem__)
+
+
+def numbers_of_kind(numbers: Any, given: Neighbourhoods, wanted: Neighbourhoods) -> Any:
+    """The numbers [..., width] of a kind, an array or a tensor, from those of one that has them all."""
+    return numbers if given == wanted else numbers[..., [COLUMNS[given].index(one) for one in COLUMNS[wanted]]]
+
+
 def turned_numbers(
-    numbers: Float[Tensor, "B n width"], matrices: Float[Tensor, "B 3 3"], kind: str
+    numbers: Float[Tensor, "B n width"], matrices: Float[Tensor, "B 3 3"], kind: Neighbourhoods
 ) -> Float[Tensor, "B n width"]:
     """The numbers of clouds that are turned, x -> R x: products of normals become R (n n^T) R^T, mean shifts R v."""
     if kind == "invariant":
@@ -121,15 +143,15 @@ def turned_numbers(
     turned = torch.einsum("bij,bnjk,blk->bnil", matrices, N, matrices)
     products = torch.stack([turned[..., i, j] for i, j in PAIRS], dim=-1)
     others = numbers[..., : -len(PAIRS)]
-    if kind == "shifts":
-        vectors = others[..., SHAPE:].unflatten(-1, (len(SCALES), 3))
-        vectors = torch.einsum("bij,bnsj->bnsi", matrices, vectors)
-        others = torch.cat([others[..., :SHAPE], vectors.flatten(-2)], dim=-1)
+    if "shifts" in PARTS[kind]:
+        shape, vectors, rest = others.tensor_split((SHAPE, SHAPE + SHIFTS), dim=-1)
+        vectors = torch.einsum("bij,bnsj->bnsi", matrices, vectors.unflatten(-1, (len(SCALES), 3)))
+        others = torch.cat([shape, vectors.flatten(-2), rest], dim=-1)
     return torch.cat([others, products], dim=-1)
 
 
 def numbers_in_batch(
-    points: Float[Tensor, "B n 3"], kind: str, mask: Bool[Tensor, "B n"] | None = None
+    points: Float[Tensor, "B n 3"], kind: Neighbourhoods, mask: Bool[Tensor, "B n"] | None = None
 ) -> Float[Tensor, "B n width"]:
     """The numbers of all points of a batch, in its type: for a model that gets bare points; zeros in padded rows.
 
@@ -149,41 +171,48 @@ def numbers_in_batch(
     indices = squares.topk(SIZE, dim=2, largest=False, sorted=True).indices
     size = (SIZE * (count / USUAL_POINTS).clamp(max=1).sqrt()).round().clamp(min=FEWEST)  # [B, 1, 1]
     used = away[:, None].expand(-1, moved.shape[1], -1).gather(2, indices) == 0
-    used = used & (torch.arange(SIZE, device=points.device) < size)
+    used = (used & (torch.arange(SIZE, device=points.device) < size)).mT
     chosen = others[:, None].expand(-1, moved.shape[1], -1, -1).gather(2, indices[..., None].expand(-1, -1, -1, 3))
-    around = (chosen - moved[:, :, None]) * used[..., None]
-    reach = around.square().sum(dim=3).amax(dim=2).sqrt()
-    near = indices.clamp(max=moved.shape[1] - 1)
-    shifts = None if kind == "oriented" else _mean_shifts(moved, others, squares)
+    around = (chosen - moved[:, :, None]).permute(3, 0, 2, 1) * used
+    reach = around.square().sum(dim=0).amax(dim=-2).sqrt()
+    near = indices.clamp(max=moved.shape[1] - 1).mT
+    shifts = None
+    if kind != "oriented":
+        columns = torch.cat([others, torch.ones_like(others[..., :1])], dim=-1).mT.contiguous()
+        shifts = _mean_shifts(moved, _weighted_sums(columns, squares * EXPONENT))
     return _numbers(moved, near, around, reach, used, count[:, 0], kind, shifts) * real
 
 
-def _mean_shifts_of_cloud(points: Float[ndarray, "n 3"]) -> Float[Tensor, "n shifts"]:
-    """The mean shifts of all points of one cloud, some rows at a time and in float32, which halves the time."""
-    X = torch.from_numpy(points)
+def _mean_shifts_of_cloud(X: Float[Tensor, "n 3"]) -> Float[Tensor, "s 3 n"]:
+    """The mean shifts of all points of one cloud, some rows at a time and in float32: in half of the time."""
     squares, one = X.square().sum(dim=1, keepdim=True), torch.ones_like(X[:, :1])
-    rows, columns = torch.cat([-2 * X, squares, one], dim=1), torch.cat([X, one, squares], dim=1).T.contiguous()
-    places = X.float()
-    parts = zip(places.split(_ROWS), rows.split(_ROWS), strict=True)
-    return torch.cat([_mean_shifts(x, places, (row @ columns).float()) for x, row in parts])
+    rows = torch.cat([-2 * X, squares, one], dim=1) * EXPONENT
+    columns = torch.cat([X, one, squares], dim=1).T.contiguous()
+    Y = columns[:4].float()
+    sums = [_weighted_sums(Y, (row @ columns).float()) for row in rows.split(_ROWS)]
+    return _mean_shifts(X.float(), torch.cat(sums, dim=-1))
 
 
-def _mean_shifts(
-    X: Float[Tensor, "... n 3"], others: Float[Tensor, "... m 3"], squares: Float[Tensor, "... n m"]
-) -> Float[Tensor, "... n shifts"]:
-    """(sum_j K_j y_j / sum_j K_j - x) / s, K_j = exp(-|y_j - x|^2 / 2 s^2), for each s of `SCALES`."""
-    columns, shifts = others.mT, list[Tensor]()
-    Y = torch.cat([columns, torch.ones_like(columns[..., :1, :])], dim=-2)  # a transposed view takes ten times as long
-    K = (squares * (-0.5 / SCALES[0] ** 2)).exp_()
-    in_place = not K.requires_grad  # in half of the time
+def _weighted_sums(Y: Float[Tensor, "... 4 m"], exponents: Float[Tensor, "... n m"]) -> Float[Tensor, "... s 4 n"]:
+    """sum_j K_j (y_j, 1) for each s of `SCALES`, K_j = exp(-|y_j - x|^2 / 2 s^2).
+
+    The `exponents` are those of the first s, and are overwritten, if they have no gradient.
+    """
+    in_place = not exponents.requires_grad  # in half of the time
+    K = exponents.exp_() if in_place else exponents.exp()
     threshold, square = (torch.threshold_, Tensor.square_) if in_place else (torch.threshold, Tensor.square)
-    for scale in SCALES:
-        if shifts:
-            K = square(square(threshold(K, FAINT, 0.0)))  # half of the standard deviation
-        sums = Y @ K.mT
-        means = sums[..., :3, :] / sums[..., 3:, :].clamp(min=1)  # less than 1 in padded rows alone
-        shifts.append((means - X.mT) / scale)
-    return torch.cat(shifts, dim=-2).mT
+    sums = [Y @ K.mT]
+    for _ in SCALES[1:]:
+        K = square(square(threshold(K, FAINT, 0.0)))  # half of the standard deviation
+        sums.append(Y @ K.mT)
+    return torch.stack(sums, dim=-3)
+
+
+def _mean_shifts(X: Float[Tensor, "... n 3"], sums: Float[Tensor, "... s 4 n"]) -> Float[Tensor, "... s 3 n"]:
+    """(sum_j K_j y_j / sum_j K_j - x) / s, for each s of `SCALES`."""
+    means = sums[..., :3, :] / sums[..., 3:, :].clamp(min=1)  # less than 1 in padded rows alone
+    scales = torch.tensor(SCALES, dtype=X.dtype, device=X.device)[:, None, None]
+    return (means - X.mT[..., None, :, :]) / scales
 
 
 def _numbers(
@@ -193,19 +222,18 @@ def _numbers(
     reach: Tensor,
     used: Tensor | None,
     count: Tensor,
-    kind: str,
+    kind: Neighbourhoods,
     shifts: Tensor | None,
 ) -> Tensor:
     """The numbers of points [..., n, 3] in a cloud of `count` points.
 
-    `near` [..., n, K] are the places of their neighbours, the point itself first, `around` the offsets [..., n, K, 3],
+    `near` [..., K, n] are the places of their neighbours, the point itself first, `around` the offsets [3, ..., K, n],
     of which those that are not `used` are zero, `reach` [..., n] is the distance of the last one, and `shifts`
-    [..., n, 12] are the mean shifts, which "oriented" lacks.
+    [..., s, 3, n] are the mean shifts, which "oriented" lacks. Points come last: sums over neighbours are then fast.
     """
-    x, y, z = around.unbind(dim=-1)
-    moments = torch.stack([x, y, z, x * x, y * y, z * z, x * y, x * z, y * z])  # [9, ..., n, K]
-    size = torch.full_like(reach, around.shape[-2]) if used is None else used.sum(dim=-1).clamp(min=1).to(reach)
-    mean, squares = (moments.sum(dim=-1) / size).split([3, 6])
+    products = torch.stack([around[i] * around[j] for i, j in PAIRS])  # [6, ..., K, n]
+    size = torch.full_like(reach, around.shape[-2]) if used is None else used.sum(dim=-2).clamp(min=1).to(reach)
+    mean, squares = around.sum(dim=-2) / size, products.sum(dim=-2) / size
     C = squares - torch.stack([mean[i] * mean[j] for i, j in PAIRS])
     C = C / C[:3].sum(dim=0).clamp(min=torch.finfo(C.dtype).tiny)
     values = _eigenvalues(C)
@@ -214,25 +242,31 @@ def _numbers(
     numbers = [(s1 - s2) / s1, (s2 - s3) / s1, reach.clamp(min=NEAREST).log() + usual]
     largest, middle, smallest = values
     N = _products(C, smallest, largest, middle)
-    if kind == "shifts" and shifts is not None:
-        numbers += shifts.unbind(dim=-1)
-    if kind in ("invariant", "all") and shifts is not None:
-        distance, c = X.norm(dim=-1), mean / reach.clamp(min=NEAREST)
-        place = (X / distance.clamp(min=NEAREST)[..., None]).unbind(dim=-1)
-        facing = _along(N, _outer(place, place))
-        numbers += [distance, facing, _along(_products(C, largest, middle, smallest), _outer(place, place))]
+    if "shifts" in PARTS[kind] and shifts is not None:
+        numbers += shifts.flatten(-3, -2).unbind(dim=-2)
+    if "invariant" in PARTS[kind] and shifts is not None:
+        distance = X.norm(dim=-1)
+        place = (X / distance.clamp(min=NEAREST)[..., None]).mT[..., None, :, :]
+        c = (mean / reach.clamp(min=NEAREST)).movedim(0, -2)[..., None, :, :]
+        V = torch.cat([place, c, shifts.to(c)], dim=-3)  # [..., 2 + s, 3, n]
+        v = V.unbind(dim=-2)
+        Nv = _applied(N[..., None, :], v)
+        facing, offset, *slopes = _length(_dot(v, Nv)).unbind(dim=-2)
+        p = place[..., 0, :, :].unbind(dim=-2)
+        first = _applied(_products(C, largest, middle, smallest), p)
+        numbers += [distance, facing, _length(_dot(p, first))]
         # The sign is a step that is not steep, so that rounding does not choose it.
-        towards = _trace(N, _outer(place, c)) / (facing.square() + EPSILON).sqrt()
-        numbers += [towards, _along(N, _outer(c, c)), c.norm(dim=0)]
-        for shift in shifts.unflatten(-1, (-1, 3)).unbind(dim=-2):
-            v = shift.unbind(dim=-1)
-            along = v[0] * place[0] + v[1] * place[1] + v[2] * place[2]
-            numbers += [shift.norm(dim=-1), along, _along(N, _outer(v, v))]
+        towards = _dot(p, [component[..., 1, :] for component in Nv])
+        norms = _dot(v, v).sqrt().unbind(dim=-2)
+        along = _dot(v, place.unbind(dim=-2)).unbind(dim=-2)
+        numbers += [towards / (facing.square() + EPSILON).sqrt(), offset, norms[1]]
+        for own in zip(norms[2:], along[2:], slopes, strict=True):
+            numbers += own
         others = N.gather(-1, near.flatten(-2).expand(len(N), *near.shape[:-2], -1)).reshape(len(N), *near.shape)
-        directions = moments[3:] / moments[3:6].sum(dim=0).clamp(min=NEAREST**2)
-        for one in (_along(N[..., None], others), _along(N[..., None], directions), _along(others, directions)):
-            kept = (one if used is None else one * used)[..., 1:]
-            numbers.append(kept.sum(dim=-1) / (size - 1).clamp(min=1))
+        directions = products / products[:3].sum(dim=0).clamp(min=NEAREST**2)
+        for one in (_along(N[..., None, :], others), _along(N[..., None, :], directions), _along(others, directions)):
+            kept = (one if used is None else one * used)[..., 1:, :]
+            numbers.append(kept.sum(dim=-2) / (size - 1).clamp(min=1))
     if kind != "invariant":
         numbers += N.unbind()
     return torch.stack(numbers, dim=-1)
@@ -280,11 +314,22 @@ def _trace(A: Tensor, B: Tensor) -> Tensor:
     return xx + yy + zz + 2 * (xy + xz + yz)
 
 
-def _outer(v: Sequence[Tensor] | Tensor, w: Sequence[Tensor] | Tensor) -> Tensor:
-    """The symmetric part of v w^T, by `PAIRS`."""
-    return torch.stack([(v[i] * w[j] + v[j] * w[i]) / 2 for i, j in PAIRS])
+def _applied(A: Tensor, v: Sequence[Tensor]) -> list[Tensor]:
+    """A v, of symmetric matrices given by `PAIRS` [6, ...], by components."""
+    xx, yy, zz, xy, xz, yz = A.unbind()
+    x, y, z = v
+    return [xx * x + xy * y + xz * z, xy * x + yy * y + yz * z, xz * x + yz * y + zz * z]
+
+
+def _dot(v: Sequence[Tensor], w: Sequence[Tensor]) -> Tensor:
+    return v[0] * w[0] + v[1] * w[1] + v[2] * w[2]
+
+
+def _length(square: Tensor) -> Tensor:
+    """The root of |v.w|^2, which rounding may make negative."""
+    return (square.clamp(min=0) + PART**2).sqrt()
 
 
 def _along(A: Tensor, B: Tensor) -> Tensor:
-    """|v.w| of vectors, from v v^T and w w^T; rounding may make its square negative."""
-    return (_trace(A, B).clamp(min=0) + PART**2).sqrt()
+    """|v.w| of vectors, from v v^T and w w^T."""
+    return _length(_trace(A, B))

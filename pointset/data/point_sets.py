@@ -17,8 +17,8 @@ from pointset.data.augmentations import Augmentation
 from pointset.data.axes import Axis
 from pointset.data.catalogue.cards import is_on_disk
 from pointset.data.groups import choose_groups, number_groups
-from pointset.data.neighbourhood_pools import ARRAY, drawn_copies, pool_with_copies, pool_with_neighbourhoods
-from pointset.data.neighbourhoods import WIDTHS
+from pointset.data.neighbourhood_pools import drawn_copies, kind_in, pool_with_copies, pool_with_neighbourhoods
+from pointset.data.neighbourhoods import WIDTHS, numbers_of_kind
 from pointset.data.normalize import normalize_rows
 from pointset.data.options import MORE_POINTS, SAMPLERS, DataOptions
 from pointset.data.pool import AS_RELEASED, Indices, Pool, fixed_indices, random_indices
@@ -216,8 +216,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         Padded with zeros; the mask is None when all sets have one size.
         """
         indices, sizes = where[0], torch.from_numpy(where[1])
-        arrays = self.options.arrays + [ARRAY] * (self.neighbourhoods != "none")
-        padded = [pad_rows(torch.from_numpy(self.source_pool.take(indices, name)), sizes) for name in arrays]
+        taken = [self.source_pool.take(indices, name) for name in self.options.arrays]
+        if kind := kind_in(self.source_pool, self.neighbourhoods):
+            taken.append(numbers_of_kind(self.source_pool.take(indices, kind), kind, self.neighbourhoods))
+        padded = [pad_rows(torch.from_numpy(values), sizes) for values in taken]
         rows, mask = torch.cat([values.float() for values, _ in padded], dim=2), padded[0][1]
         return normalize_rows(rows, self.options.normalize, mask, self.columns), mask
 

@@ -24,6 +24,7 @@ from pointset.configuration import check_seed
 from pointset.data.dataset import keys_of_all_splits
 from pointset.data.groups import Groups, assign_folds, number_groups
 from pointset.data.likeness.siblings import GIVEN, LIKENESS, Siblings, find_groups
+from pointset.data.neighbourhoods import joint_kind
 from pointset.data.options import POSES
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
@@ -203,9 +204,9 @@ class _Choice:
 
     def run(self) -> Automatic:
         """Judge the candidates and fit the best."""
+        self.models = {name: create_for(self.train, name, seed=self.seed) for name in self.rows}
         for name in self.rows:
             with self._timed(name):
-                self.models[name] = create_for(self.train, name, seed=self.seed)
                 self.outputs[name] = self._held_out_rows(name)
             self.on_candidate(self._candidate(name))
         with self._timed(NETWORK):
@@ -240,6 +241,9 @@ class _Choice:
         baseline, labels = baseline_of(self.models[name]), self.train.labels
         assert baseline is not None
         set_pose(baseline, self.train)
+        if baseline.neighbourhoods != "none":  # computed at once for all models
+            told: list[Any] = [*self.models.values()]
+            self.train.with_neighbourhoods(joint_kind(model.neighbourhoods for model in told))
         blocks = extract_rows(baseline, self.train, self.progress, name.rpartition("-")[0])
         if self.siblings.rule:
             folds = assign_folds(np.arange(len(labels)), labels.tolist(), self.seed, FOLDS)

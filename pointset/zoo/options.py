@@ -46,7 +46,7 @@ class ModelOptions(AttentionFields):
     neighbourhoods: Annotated[Neighbourhoods, COMMON] = "none"
     """Numbers of each point's neighbourhood as inputs beside its coordinates, which are all that is given: "oriented"
     and "shifts" (more of them) for shapes that lie as those of training, "invariant" for those in any pose, "all" for
-    both or for shapes turned to their axes; see `pointset.data.neighbourhoods`."""
+    those or for shapes turned to their axes, "both" for "shifts" and "all"; see `pointset.data.neighbourhoods`."""
     neighbourhood_noise: NonNegative = 0.1
     """Standard deviation of the noise on these numbers in training, which are standardised."""
     neighbourhood_dropout: Share = 0.1

@@ -110,11 +110,11 @@ def test_members_of_a_product_may_be_told_of_neighbourhoods_in_different_ways():
     for member in members:
         pointset.fit(member, train, pointset.Recipe(epochs=1), progress=False)
     product = mix(members).eval()
-    assert product.neighbourhoods == "all"
-    sets = train.with_neighbourhoods("all")
+    assert product.neighbourhoods == "both"
+    sets = train.with_neighbourhoods("both")
     own = [pointset.evaluate(member, train).logits for member in members]
     expected = product.model.combine([torch.from_numpy(each) for each in own])
-    assert (product(sets.points) - expected).abs().max() < 0.05 * expected.abs().max()
+    assert (product(sets.points) - expected).abs().max() < 1e-5 * expected.abs().max()
 
 
 @pytest.mark.parametrize("name", BASELINES)

@@ -85,7 +85,7 @@ def by_eigenvectors(points: np.ndarray) -> np.ndarray:
 
 
 COLUMNS = {"oriented": [0, 1, 2, *range(24, 30)], "invariant": [*range(24)], "all": [*range(30)]}
-COLUMNS["shifts"] = [0, 1, 2, *range(30, 42), *range(24, 30)]
+COLUMNS |= {"shifts": [0, 1, 2, *range(30, 42), *range(24, 30)], "both": [0, 1, 2, *range(30, 42), *range(3, 30)]}
 KINDS = [*WIDTHS][1:]  # without "none"
 TURNING = sorted({*KINDS} - {"invariant"})
 
@@ -210,6 +210,16 @@ def test_sets_that_are_turned_to_their_axes_turn_their_numbers(how, kind):
         assert one[:, 3:].numpy() == pytest.approx(neighbourhood_numbers(one[:, :3].numpy(), kind), abs=3e-3)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pool_that_has_more_numbers_gives_those_of_a_kind(kind):
+    clouds = np.stack([blob(seed, n=40) for seed in range(2)])
+    alone, whole = (pointset.from_arrays(clouds, [0, 1]) for _ in range(2))
+    whole.with_neighbourhoods("both")
+    told = whole.with_neighbourhoods(kind)
+    assert [*told.source_pool.arrays] == ["both"]
+    assert torch.equal(told.points, alone.with_neighbourhoods(kind).points)
+
+
 COUNT = 60
 """Points of the clouds of which copies are made."""
 
@@ -232,7 +242,7 @@ def test_numbers_of_a_copy_are_those_of_its_own_distinct_points(name, ragged):
     assert len(pool) == len(given) * (1 + COPIES)
     changed = 0
     for row in range(len(pool)):
-        cloud, numbers = pool.cloud(row), pool.cloud(row, "neighbourhoods")
+        cloud, numbers = pool.cloud(row), pool.cloud(row, "shifts")
         assert pool.labels[row] == given.labels[row % len(given)]
         changed += not np.array_equal(cloud, given.cloud(row % len(given)))
         distinct, places = np.unique(cloud, axis=0, return_inverse=True)

@@ -25,7 +25,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("rff-max", {"neighbourhoods": "oriented"}),
     ("isab3-pma", {"neighbourhoods": "invariant"}),
     ("rff-max", {"neighbourhoods": "shifts"}),
-    ("rff-mean", {"neighbourhoods": "all"}),
+    ("rff-mean", {"neighbourhoods": "both"}),
     *(("isab3-pma2", {"norm": "batch", "prenorm": prenorm}) for prenorm in (False, True)),
     *((name, {"norm": norm}) for name in ("rff-max", "dumlp3-dumlp3") for norm in ("none", "batch")),
     ("isab3-pma", {"scale": "head", "temperature": 0.3}),

@@ -6,7 +6,7 @@ const PAIRS = [[0, 0], [1, 1], [2, 2], [0, 1], [0, 2], [1, 2]];
 /** The numbers of points [n, 3 or more], a Matrix [n, width]; the constants are those of Python. */
 export function neighbourhoodNumbers(X, constants) {
   const { size, fewest, usual, epsilon, gap, nearest, smallest_part: smallestPart, scales, kind } = constants;
-  const turnless = kind === "invariant" || kind === "all";
+  const turnless = ["invariant", "all", "both"].includes(kind);
   const points = unitCloud(X), n = points.length / 3, rows = [], normals = [], around = [];
   const k = Math.min(n, Math.max(fewest, roundHalfEven(size * Math.sqrt(Math.min(1, n / usual)))));
   const near = new Int32Array(k), squares = new Float64Array(k);
@@ -25,7 +25,7 @@ export function neighbourhoodNumbers(X, constants) {
     const normal = products(unit, [smallest, largest, middle], gap), row = [(s1 - s2) / s1, (s2 - s3) / s1];
     row.push(Math.log(r) + Math.log(n / usual * size / k) / 2);
     const shifts = kind === "oriented" ? [] : meanShifts(points, i, scales);
-    if (kind === "shifts") row.push(...shifts.flat());
+    if (kind === "shifts" || kind === "both") row.push(...shifts.flat());
     if (turnless) {
       const tangent = products(unit, [largest, middle, smallest], gap), distance = Math.hypot(...place);
       const x = place.map((value) => value / Math.max(distance, nearest)), c = mean.map((value) => value / r);
