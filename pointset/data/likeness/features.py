@@ -5,6 +5,7 @@ The baselines use them too, beside what needs an upright shape.
 
 import math
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -94,8 +95,8 @@ def surface_histograms(X: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor, T
 def _neighbourhoods(Q: Tensor, X: Tensor) -> tuple[list[Tensor], Tensor]:
     """Histograms of the neighbourhoods of Q [B, q, 3] in X [B, n, 3], and the normals [B, q, 3]."""
     sizes = [min(max(5, round(share * X.shape[1])) + 1, X.shape[1]) for share in NEIGHBOURHOOD_SHARES]
-    distances = torch.cdist(Q, X, compute_mode="donot_use_mm_for_euclid_dist")
-    distances, indices = distances.topk(max(sizes), dim=2, largest=False)
+    each = [_nearest(queries, points, max(sizes)) for queries, points in zip(Q, X, strict=True)]
+    distances, indices = (torch.stack(parts) for parts in zip(*each, strict=True))
     around = X.gather(1, indices.flatten(1)[..., None].expand(-1, -1, 3)).view(*indices.shape, 3) - Q[:, :, None]
     blocks, normals = [], Q
     for scale, size in enumerate(sizes):
@@ -115,6 +116,19 @@ def _neighbourhoods(Q: Tensor, X: Tensor) -> tuple[list[Tensor], Tensor]:
         ]
         normals = vectors[..., 0] if scale == NORMALS_NEIGHBOURHOOD else normals
     return blocks, normals
+
+
+def _nearest(Q: Tensor, X: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Distances and indices [q, count] of the nearest points of each query, by distance: in half of topk's time."""
+    x, y, z = ((Q[:, None, axis] - X[:, axis]).square_() for axis in range(3))
+    squares = x.add_(y).add_(z)
+    if squares.device.type == "cpu":
+        some = torch.from_numpy(np.argpartition(squares.numpy(), count - 1, axis=1)[:, :count])
+        order = torch.from_numpy(squares.gather(1, some).numpy().argsort(axis=1))
+        indices = some.gather(1, order)
+    else:
+        indices = squares.topk(count, largest=False).indices
+    return squares.gather(1, indices).sqrt(), indices
 
 
 def _pairs(Q: Tensor, normals: Tensor, generator: torch.Generator) -> list[Tensor]:
