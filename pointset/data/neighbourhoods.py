@@ -245,31 +245,45 @@ def _numbers(
     if "shifts" in PARTS[kind] and shifts is not None:
         numbers += shifts.flatten(-3, -2).unbind(dim=-2)
     if "invariant" in PARTS[kind] and shifts is not None:
-        distance = X.norm(dim=-1)
-        place = (X / distance.clamp(min=NEAREST)[..., None]).mT[..., None, :, :]
-        c = (mean / reach.clamp(min=NEAREST)).movedim(0, -2)[..., None, :, :]
-        V = torch.cat([place, c, shifts.to(c)], dim=-3)  # [..., 2 + s, 3, n]
-        v = V.unbind(dim=-2)
-        Nv = _applied(N[..., None, :], v)
-        facing, offset, *slopes = _length(_dot(v, Nv)).unbind(dim=-2)
-        p = place[..., 0, :, :].unbind(dim=-2)
-        first = _applied(_products(C, largest, middle, smallest), p)
-        numbers += [distance, facing, _length(_dot(p, first))]
-        # The sign is a step that is not steep, so that rounding does not choose it.
-        towards = _dot(p, [component[..., 1, :] for component in Nv])
-        norms = _dot(v, v).sqrt().unbind(dim=-2)
-        along = _dot(v, place.unbind(dim=-2)).unbind(dim=-2)
-        numbers += [towards / (facing.square() + EPSILON).sqrt(), offset, norms[1]]
-        for own in zip(norms[2:], along[2:], slopes, strict=True):
-            numbers += own
-        others = N.gather(-1, near.flatten(-2).expand(len(N), *near.shape[:-2], -1)).reshape(len(N), *near.shape)
-        directions = products / products[:3].sum(dim=0).clamp(min=NEAREST**2)
-        for one in (_along(N[..., None, :], others), _along(N[..., None, :], directions), _along(others, directions)):
-            kept = (one if used is None else one * used)[..., 1:, :]
-            numbers.append(kept.sum(dim=-2) / (size - 1).clamp(min=1))
+        tangents, offset = _products(C, largest, middle, smallest), mean / reach.clamp(min=NEAREST)
+        numbers += _invariant_numbers(X, N, tangents, offset, shifts)
+        numbers += _agreement(N, near, products, used, size)
     if kind != "invariant":
         numbers += N.unbind()
     return torch.stack(numbers, dim=-1)
+
+
+def _invariant_numbers(X: Tensor, N: Tensor, tangents: Tensor, offset: Tensor, shifts: Tensor) -> list[Tensor]:
+    """Of points [..., n, 3], what no rotation changes, by the products [6, ..., n] of their normals and tangents.
+
+    The offsets [3, ..., n] of the neighbourhoods' means are relative to the distances of the last neighbours.
+    """
+    distance = X.norm(dim=-1)
+    place = (X / distance.clamp(min=NEAREST)[..., None]).mT  # [..., 3, n]
+    vectors = torch.cat([place[..., None, :, :], offset.movedim(0, -2)[..., None, :, :], shifts.to(X)], dim=-3)
+    v, p = vectors.unbind(dim=-2), place.unbind(dim=-2)  # of v [..., 2 + s, n]
+    lengths = _dot(v, v).sqrt().unbind(dim=-2)
+    along = _dot(v, [axis[..., None, :] for axis in p]).unbind(dim=-2)
+    Nv = _applied(N[..., None, :], v)
+    facing, *slopes = _length(_dot(v, Nv)).unbind(dim=-2)
+    # The sign is a step that is not steep, so that rounding does not choose it.
+    towards = _dot(p, [axis[..., 1, :] for axis in Nv]) / (facing.square() + EPSILON).sqrt()
+    numbers = [distance, facing, _length(_dot(p, _applied(tangents, p))), towards, slopes[0], lengths[1]]
+    for own in zip(lengths[2:], along[2:], slopes[1:], strict=True):
+        numbers += own
+    return numbers
+
+
+def _agreement(N: Tensor, near: Tensor, products: Tensor, used: Tensor | None, size: Tensor) -> list[Tensor]:
+    """Means over the neighbours of |n_j.n|, |u_j.n| and |u_j.n_j|, from `products` of the offsets' components."""
+    others = N.gather(-1, near.flatten(-2).expand(len(N), *near.shape[:-2], -1)).reshape(len(N), *near.shape)
+    directions = products / products[:3].sum(dim=0).clamp(min=NEAREST**2)
+    pairs = ((N[..., None, :], others), (N[..., None, :], directions), (others, directions))
+    numbers = []
+    for one in (_length(_trace(A, B)) for A, B in pairs):
+        kept = (one if used is None else one * used)[..., 1:, :]
+        numbers.append(kept.sum(dim=-2) / (size - 1).clamp(min=1))
+    return numbers
 
 
 def _eigenvalues(C: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -328,8 +342,3 @@ def _dot(v: Sequence[Tensor], w: Sequence[Tensor]) -> Tensor:
 def _length(square: Tensor) -> Tensor:
     """The root of |v.w|^2, which rounding may make negative."""
     return (square.clamp(min=0) + PART**2).sqrt()
-
-
-def _along(A: Tensor, B: Tensor) -> Tensor:
-    """|v.w| of vectors, from v v^T and w w^T."""
-    return _length(_trace(A, B))
