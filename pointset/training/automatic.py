@@ -9,6 +9,7 @@ fold.
 
 import dataclasses
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pointset.baselines.features import invariant_part
 from pointset.baselines.models import Mixture
 from pointset.configuration import check_seed
 from pointset.data.dataset import keys_of_all_splits
@@ -189,25 +191,27 @@ class _Choice:
     ) -> None:
         self.train, self.budget, self.seed, self.folder, self.progress = train, budget, seed, folder, progress
         self.on_candidate, self.began = on_candidate or (lambda _: None), time.process_time()
-        self.siblings = find_groups(train, progress)
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.rows = TURNED_ROWS if train.options.normalize == POSES["any"] else ROWS
+        self.models: dict[str, nn.Module] = {name: create_for(train, name, seed=seed) for name in self.rows}
+        self.blocks = {name: self._blocks(name) for name in OWN}
+        invariant = invariant_part(*(block[:, 0] for name in OWN for block in self.blocks[name])).numpy()
+        self.siblings = find_groups(train, progress, invariant)
         few = self.siblings.rule and len(train) <= FEW_SHAPES
         self.count = 2 * FOLDS if few else FOLDS  # few objects: a fit without a fifth of them would be another model
         self.folds = torch.from_numpy(assign_folds(self.siblings.groups, train.labels.tolist(), seed, self.count))
-        self.models: dict[str, nn.Module] = {}
         self.outputs: dict[str, Tensor] = {}
-        self.seconds: dict[str, float] = {}
         self.earlier = 0.0  # core-seconds of interrupted processes, whose work is used again
         self.seen: dict[str, float] = {}
-        self.rows = TURNED_ROWS if train.options.normalize == POSES["any"] else ROWS
         self.members = [*self.rows]  # of the product
         self.neighbourhoods, self.told = True, ""
 
     def run(self) -> Automatic:
         """Judge the candidates and fit the best."""
-        self.models = {name: create_for(self.train, name, seed=self.seed) for name in self.rows}
         for name in self.rows:
+            blocks = self.blocks.pop(name, None) or self._blocks(name)
             with self._timed(name):
-                self.outputs[name] = self._held_out_rows(name)
+                self.outputs[name] = self._held_out_rows(name, blocks)
             self.on_candidate(self._candidate(name))
         with self._timed(NETWORK):
             plan = self._plan()
@@ -236,15 +240,21 @@ class _Choice:
         choice = Automatic(Fitted(model.eval(), history, len(history)), name, candidates, self.siblings, never, reason)
         return choice if self.folder is None else self._saved(choice, plan.steps, self.folder)
 
-    def _held_out_rows(self, name: str) -> Tensor:
-        """Fit a baseline to all shapes, and to those outside of each fold for the outputs that are returned."""
+    def _blocks(self, name: str) -> list[Tensor]:
+        """The rows of a baseline."""
+        baseline = baseline_of(self.models[name])
+        assert baseline is not None
+        with self._timed(name):
+            set_pose(baseline, self.train)
+            if baseline.neighbourhoods != "none":  # computed at once for all models
+                told: list[Any] = [*self.models.values()]
+                self.train.with_neighbourhoods(joint_kind(model.neighbourhoods for model in told))
+            return extract_rows(baseline, self.train, self.progress, name.rpartition("-")[0])
+
+    def _held_out_rows(self, name: str, blocks: list[Tensor]) -> Tensor:
+        """Fit a baseline to all rows, and to those outside of each fold for the outputs that are returned."""
         baseline, labels = baseline_of(self.models[name]), self.train.labels
         assert baseline is not None
-        set_pose(baseline, self.train)
-        if baseline.neighbourhoods != "none":  # computed at once for all models
-            told: list[Any] = [*self.models.values()]
-            self.train.with_neighbourhoods(joint_kind(model.neighbourhoods for model in told))
-        blocks = extract_rows(baseline, self.train, self.progress, name.rpartition("-")[0])
         if self.siblings.rule:
             folds = assign_folds(np.arange(len(labels)), labels.tolist(), self.seed, FOLDS)
             outputs = fit_head(baseline, blocks, labels, folds, self.siblings.groups, progress=self.progress)
@@ -253,10 +263,10 @@ class _Choice:
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
-        """Keep the core-seconds of the block."""
+        """Add the core-seconds of the block."""
         began, self.earlier = time.process_time(), 0.0
         yield
-        self.seconds[name] = time.process_time() - began + self.earlier
+        self.seconds[name] += time.process_time() - began + self.earlier
 
     def _plan(self) -> Plan:
         """The plan for the network; kept in the folder for a resumption."""

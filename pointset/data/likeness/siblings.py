@@ -37,6 +37,7 @@ TRIED, COMMON = 60, 0.35
 """Shapes from which it is judged whether there are twins without telling names; the share that must have one."""
 LARGEST = 3
 """Times the median number of shapes of a group that others may have, if likeness alone finds them."""
+Rows = Float[ndarray, "N width"]
 Link = tuple[float, int, int]
 """How far two shapes are from one surface, and both."""
 
@@ -63,7 +64,7 @@ class Siblings:
         return {LIKENESS: LIKENESS, GIVEN: "--groups", "": "nothing"}.get(self.rule, names)
 
 
-def invariant_rows(sets: PointSets, progress: bool = False) -> Float[ndarray, "N width"]:
+def invariant_rows(sets: PointSets, progress: bool = False) -> Rows:
     """One row for each shape, at least one, which turns do not change; near rows are similar shapes."""
     batches = fixed_batches(sets.normalized("none"), 64)
     shown = followed(batches, "comparing shapes", "shape", len(sets), show=progress, size=lambda one: len(one.labels))
@@ -72,16 +73,19 @@ def invariant_rows(sets: PointSets, progress: bool = False) -> Float[ndarray, "N
         return torch.cat([invariant_features(cloud[..., :3].float()) for cloud in clouds]).numpy()
 
 
-def find_groups(sets: PointSets, progress: bool = False) -> Siblings:
-    """The groups that the data has; or else those of names and likeness, or of likeness where most shapes are alone."""
-    named = named_groups(sets, progress)
+def find_groups(sets: PointSets, progress: bool = False, rows: Rows | None = None) -> Siblings:
+    """The groups that the data has; or else those of names and likeness, or of likeness where most shapes are alone.
+
+    The `rows` are those of `invariant_rows`, if they are known.
+    """
+    named = named_groups(sets, progress, rows=rows)
     if len(sets) < 2 or named.rule == GIVEN or (group_sizes(named.groups) > 1).mean() >= 0.5:
         return named
-    twins = find_twins(sets, invariant_rows(sets, progress))
+    twins = find_twins(sets, invariant_rows(sets, progress) if rows is None else rows)
     return twins if twins.rule else named
 
 
-def named_groups(sets: PointSets, progress: bool = False, enough: int = ENOUGH) -> Siblings:
+def named_groups(sets: PointSets, progress: bool = False, enough: int = ENOUGH, rows: Rows | None = None) -> Siblings:
     """The groups that the data has, or that a rule about names gives and `enough` shapes of some classes confirm."""
     if sets.groups is not None:
         return Siblings(number_groups(sets.groups.tolist()), GIVEN)
@@ -92,8 +96,10 @@ def named_groups(sets: PointSets, progress: bool = False, enough: int = ENOUGH) 
     for label in order:
         if len(some) < enough:
             some = np.append(some, np.flatnonzero(labels == label))
-    part = sets.subset(torch.from_numpy(np.sort(some)))
-    found = find_siblings(part.names, part.labels.tolist(), invariant_rows(part, progress))
+    some.sort()
+    part = sets.subset(torch.from_numpy(some))
+    known = invariant_rows(part, progress) if rows is None else rows[some]
+    found = find_siblings(part.names, part.labels.tolist(), known)
     groups = groups_by_rule(sets.names, labels.tolist()).get(found.rule)
     return alone if groups is None else Siblings(groups, found.rule, found.agreement)
 
@@ -104,7 +110,7 @@ def split_validation(sets: PointSets, fraction: float, seed: int) -> tuple[Point
     return (sets.grouped(named.groups) if named.rule else sets).split_validation(fraction, seed)
 
 
-def find_siblings(names: Sequence[str], labels: Sequence[int], rows: Float[ndarray, "N width"]) -> Siblings:
+def find_siblings(names: Sequence[str], labels: Sequence[int], rows: Rows) -> Siblings:
     """The groups that a rule about names gives and likeness confirms; otherwise every shape is alone.
 
     A rule is confirmed if shapes have a sibling as their nearest shape of the class far more often than by chance. Of
@@ -134,7 +140,7 @@ def _is_coarser(groups: Groups, finer: Groups) -> bool:
     return bool(joined.max(initial=0) == finer.max(initial=0) > groups.max(initial=0))
 
 
-def nearest_elsewhere(rows: Float[ndarray, "N width"], labels: ndarray, groups: Groups, count: int = 1) -> ndarray:
+def nearest_elsewhere(rows: Rows, labels: ndarray, groups: Groups, count: int = 1) -> ndarray:
     """The nearest shapes of the same class and of other groups, int64 [N, count]; -1 where there are no more."""
     nearest = np.full((len(rows), count), -1)
     for label in np.unique(labels):
@@ -163,7 +169,7 @@ def _agreement(groups: Groups, finer: Groups, labels: ndarray, nearest: Groups) 
     return float((found - chance.sum()) / (1 - chance).sum()) if by_chance < BY_CHANCE else 0.0
 
 
-def find_twins(sets: PointSets, rows: Float[ndarray, "N width"]) -> Siblings:
+def find_twins(sets: PointSets, rows: Rows) -> Siblings:
     """Groups of shapes that show one surface, whatever their names; shapes are alone if twins are rare.
 
     Shapes are compared as they lie in their files, so that views may show different parts of an object, or whole and at
