@@ -262,7 +262,8 @@ def _invariant_numbers(X: Tensor, N: Tensor, tangents: Tensor, offset: Tensor, s
     place = (X / distance.clamp(min=NEAREST)[..., None]).mT  # [..., 3, n]
     vectors = torch.cat([place[..., None, :, :], offset.movedim(0, -2)[..., None, :, :], shifts.to(X)], dim=-3)
     v, p = vectors.unbind(dim=-2), place.unbind(dim=-2)  # of v [..., 2 + s, n]
-    lengths = _dot(v, v).sqrt().unbind(dim=-2)
+    smallest = torch.finfo(X.dtype).tiny  # a root of zero has no gradient
+    lengths = _dot(v, v).clamp(min=smallest).sqrt().unbind(dim=-2)
     along = _dot(v, [axis[..., None, :] for axis in p]).unbind(dim=-2)
     Nv = _applied(N[..., None, :], v)
     facing, *slopes = _length(_dot(v, Nv)).unbind(dim=-2)

@@ -179,6 +179,16 @@ def test_every_cloud_gives_finite_numbers_within_bounds(fault, kind):
     assert numbers_in_batch(batch, kind).isfinite().all()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_point_without_others_near_it_has_a_finite_gradient(kind):
+    """Its mean shift is exactly zero, where a square root has no slope."""
+    points = torch.from_numpy(blob(n=100)).float()[None]
+    points[0, 0] = 100.0
+    points.requires_grad_()
+    (gradient,) = torch.autograd.grad(numbers_in_batch(points, kind).sum(), points)
+    assert gradient.isfinite().all()
+
+
 def test_no_point_gives_no_numbers():
     assert neighbourhood_numbers(np.zeros((0, 3)), "oriented").shape == (0, WIDTHS["oriented"])
     mask = torch.zeros(1, 4, dtype=torch.bool)
