@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 import pointset
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.baselines.models import BASELINES, EMBEDDERS, PENALTY, WIDTH, Baseline, Mixture, SupportVectors
-from pointset.data.likeness.features import HISTOGRAM_BINS
+from pointset.data.likeness.features import HISTOGRAM_BINS, invariant_features
 from pointset.data.neighbourhoods import WIDTHS
 from pointset.training.baselines import extract_rows, fit_head, set_pose
 from pointset.zoo.models import mix
@@ -29,6 +29,13 @@ def test_features_keep_position_and_scale_out_and_are_finite(kind):
     assert features(X).shape == (3, kind.width)
     assert (features(7 * X + 5) - features(X)).abs().max() < 0.1  # a point at the edge of a cell may change it
     assert all(features(cloud).isfinite().all() for cloud in (X[:1, :1], torch.ones(1, 5, 3), torch.eye(3)[None]))
+
+
+@pytest.mark.parametrize("compute", [ShapeFeatures(), SurfaceFeatures(), invariant_features])
+def test_features_do_not_depend_on_the_order_of_points(compute):
+    X = torch.randn(3, 200, 3, generator=torch.Generator().manual_seed(0))
+    features = compute(X)
+    assert (compute(X.flip(1)) - features).norm() < 1e-4 * features.norm()
 
 
 def test_surfaces_lines_and_volumes_differ_by_their_neighbourhoods():

@@ -38,9 +38,14 @@ def invariant_features(X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B 296"]:
 
 
 def scaled(X: Tensor) -> Tensor:
-    """Clouds with mean 0 and a root mean square radius of 1."""
+    """Clouds with mean 0 and a root mean square radius of 1.
+
+    Points go from the centre outwards, so that which of them random numbers choose does not depend on their order.
+    """
     X = X - X.mean(dim=1, keepdim=True)
-    radius = X.square().sum(dim=2).mean(dim=1).sqrt()
+    squares = X.square().sum(dim=2)
+    X = X.gather(1, squares.argsort(dim=1)[..., None].expand_as(X))
+    radius = squares.mean(dim=1).sqrt()
     return X / radius.clamp(min=torch.finfo(X.dtype).tiny)[:, None, None]
 
 
