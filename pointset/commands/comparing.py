@@ -13,6 +13,7 @@ import pointset
 from pointset.commands.flags import (
     OUT,
     QUICK,
+    Chosen,
     DataFlags,
     Given,
     ModelFlags,
@@ -20,7 +21,6 @@ from pointset.commands.flags import (
     RecipeFlags,
     Running,
     RunningFlags,
-    given_fields,
 )
 from pointset.commands.terminal import Result
 from pointset.comparison.tables import Spreads
@@ -75,13 +75,13 @@ def compare(
             runs/FILE), and files for the table: LaTeX (*.tex), Markdown (*.md) or HTML (*.html).
         spread: What these files show beside the mean: the deviation over seeds, the interval, or both.
     """
-    flags = Options(data_options, model_options, recipe)
+    chosen = Chosen.by(given, data_options, model_options, recipe)
     changes = {"data": data, "seeds": seeds, "threads": running.threads}
     if file is None:
         title = None if models is None and data is None else ""  # the file's speaks of its models and data
-        experiment = _changed(_with_flags(data, models, flags, given), None, **changes, title=title)
+        experiment = _changed(_with_flags(data, models, chosen), None, **changes, title=title)
     else:
-        experiment = _from_file(file, models, flags, given, changes)
+        experiment = _from_file(file, models, chosen, changes)
     tables = [path for path in out if path.suffix.lower() in TABLE_STYLES]
     for path in tables:
         check_writable(path)
@@ -92,28 +92,20 @@ def compare(
     return _run_or_report(experiment, folder, running, tables, spread)
 
 
-def _from_file(
-    file: str,
-    models: tuple[str, ...] | None,
-    flags: Options,
-    given: frozenset[str],
-    changes: dict[str, Any],
-) -> "Experiment":
+def _from_file(file: str, models: tuple[str, ...] | None, chosen: Chosen, changes: dict[str, Any]) -> "Experiment":
     """The experiment of a file, or a shipped one by its name, changed by the flags that may change it."""
     path = Path(file)
     if path.is_dir():
         raise PointsetError(f"{path} is a folder, and no experiment file: write --data {shlex.quote(file)}")
     read = pointset.read_experiment(path if path.suffix or path.exists() else shipped_experiment(file))
-    for name in (name for options in flags for name in given_fields(options, given) if name != "steps"):
+    for name in (name for fields in chosen for name in fields if name != "steps"):
         raise PointsetError(f"{file} sets {name}: leave the flag out, or change the value in a copy of the file")
-    if flags.recipe.steps is not None:
-        changes = {**changes, "recipe": replace(read.recipe, steps=flags.recipe.steps)}
+    if (steps := chosen.recipe.get("steps")) is not None:
+        changes = {**changes, "recipe": replace(read.recipe, steps=steps)}
     return _changed(read, models, **changes)
 
 
-def _with_flags(
-    data: str | None, models: tuple[str, ...] | None, flags: Options, given: frozenset[str]
-) -> "Experiment":
+def _with_flags(data: str | None, models: tuple[str, ...] | None, chosen: Chosen) -> "Experiment":
     """The experiment of quick.toml, on other data of own.toml, changed by the flags."""
     from pointset.comparison.experiment import Entry
     from pointset.tasks.classification import Classification
@@ -123,7 +115,7 @@ def _with_flags(
     task = experiment.task
     assert isinstance(task, Classification)
     usual = Options(task.sets_of(task.points[0]), experiment.model, experiment.recipe)
-    sets, model, recipe = usual.changed(flags, given)
+    sets, model, recipe = usual.changed(chosen)
     rows = experiment.models if models is None else tuple(Entry(name) for name in models)
     return experiment.changed(models=rows, sets=sets, points=(sets.points,), model=model, recipe=recipe)
 

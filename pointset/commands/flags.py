@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from cyclopts import ArgumentCollection, Group, Parameter, default_name_transform
 from cyclopts.help import DefaultFormatter, HelpPanel
@@ -42,12 +42,6 @@ def flags_in(tokens: Sequence[str]) -> frozenset[str]:
     return frozenset(name.replace("_", "-") for name in names)  # the parser takes both
 
 
-def given_fields(options: Checked, given: frozenset[str]) -> dict[str, Any]:
-    """The fields of a group of options whose flags are in the command line."""
-    flags = given | {"normalize"} if "pose" in given else given  # a pose is a normalisation by another name
-    return {name: value for name, value in vars(options).items() if default_name_transform(name) in flags}
-
-
 def in_words(default: Any) -> str | None:
     """A default as a user would type it; None for a flag without a meaningful default."""
     if default is None or default is False or default == ():
@@ -60,26 +54,43 @@ QUICK = tomllib.loads(shipped_experiment("quick").read_text(encoding="utf-8"))
 QUICK_SETS = {"points": QUICK["points"][0], **QUICK.get("sets", {})}
 
 
+class Chosen(NamedTuple):
+    """The fields that the flags of a command line choose, by group."""
+
+    sets: dict[str, Any]
+    model: dict[str, Any]
+    recipe: dict[str, Any]
+
+    @classmethod
+    def by(cls, given: frozenset[str], *groups: Checked) -> Self:
+        """The fields of these groups whose flags were given."""
+        flags = given | {"normalize"} if "pose" in given else given  # a pose is a normalisation by another name
+        return cls(
+            *(
+                {name: value for name, value in vars(options).items() if default_name_transform(name) in flags}
+                for options in groups
+            )
+        )
+
+
 class Options(NamedTuple):
-    """What a training is made with, from the flags of a command or from an experiment."""
+    """What a training is made with."""
 
     sets: DataOptions
     model: ModelOptions
     recipe: Recipe
 
-    def changed(self, flags: "Options", given: frozenset[str]) -> "Options":
+    def changed(self, chosen: Chosen) -> "Options":
         """These options with those of the command line, of which none is outdone by a default of the experiment.
 
         Training sets are at most as large as the evaluated ones.
         """
-        sets = self.sets.changed(given_fields(flags.sets, given))
-        model = self.model.changed(given_fields(flags.model, given))
-        recipe = self.recipe.changed(given_fields(flags.recipe, given))
-        if "epochs" in given:
-            recipe = replace(recipe, least_steps=flags.recipe.least_steps)
-        if recipe.train_points is not None and "train-points" not in given:
+        sets, recipe = self.sets.changed(chosen.sets), self.recipe.changed(chosen.recipe)
+        if "epochs" in chosen.recipe:
+            recipe = replace(recipe, least_steps=chosen.recipe.get("least_steps"))
+        if recipe.train_points is not None and "train_points" not in chosen.recipe:
             recipe = recipe.changed({"train_points": [min(size, sets.points) for size in recipe.train_points]})
-        return Options(sets, model, recipe)
+        return Options(sets, self.model.changed(chosen.model), recipe)
 
 
 def quick_options(data: str) -> Options:

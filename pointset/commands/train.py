@@ -5,21 +5,13 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from msgspec import Meta
 
 import pointset
-from pointset.commands.flags import (
-    DataFlags,
-    Given,
-    ModelFlags,
-    Options,
-    RecipeFlags,
-    given_fields,
-    quick_options,
-)
+from pointset.commands.flags import Chosen, DataFlags, Given, ModelFlags, RecipeFlags, quick_options
 from pointset.commands.terminal import Result
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
@@ -79,37 +71,36 @@ def train(
     if data is None and model is None:
         raise PointsetError("train needs --data with your shapes, or the name of a model, such as isab16-pma")
     by_name = "write pointset train MODEL, such as isab16-pma"
-    flags = Options(data_options, model_options, recipe)
+    chosen = Chosen.by(given, data_options, model_options, recipe)
     data = data or "shapes10"
     if model is None and start is None:
-        own = [*given_fields(model_options, given), *given_fields(recipe, given)]
-        if own:  # the choice sets these itself
+        if own := [*chosen.model, *chosen.recipe]:  # the choice sets these itself
             raise PointsetError(f"{own[0]} needs the name of a model: {by_name}")
         if budget <= timedelta(0):
             raise PointsetError("--budget must be more than 0s: give a time such as 90s, 2m or 1h")
-        return _train_best(data, flags, given, budget.total_seconds(), seed, run or Path("runs") / "best")
+        return _train_best(data, chosen.sets, budget.total_seconds(), seed, run or Path("runs") / "best")
     if "budget" in given:
         raise PointsetError("--budget is for the choice of a model: leave it out, or the name of the model and --start")
     run = run or Path("runs") / Path(start or str(model)).name
     if start is not None:
-        name, network, sets, chosen = _started(model, start, data, flags, given, seed)
+        name, network, sets, recipe = _started(model, start, data, chosen, seed)
     else:
-        name, network, sets, chosen = _new(str(model), data, flags, given, seed, run)
-    fitted = pointset.fit(network, sets, chosen, seed=seed, run=run)
+        name, network, sets, recipe = _new(str(model), data, chosen, seed, run)
+    fitted = pointset.fit(network, sets, recipe, seed=seed, run=run)
     if not is_main():
         return None
     last = fitted.history[fitted.best_epoch - 1]
     text = [f"{name} after epoch {last['epoch']}: loss {last['loss']:.3f}, training accuracy {last['accuracy']:.1%}"]
     if "validation_accuracy" in last:
         text.append(f"validation accuracy {last['validation_accuracy']:.1%}")
-    if sizes := chosen.sizes_in_words:
+    if sizes := recipe.sizes_in_words:
         text.append(f"trained on sets of {sizes}")
     text.append(f"saved in {run}; next: pointset evaluate --model {run}")
     text += [*repeats_in_words(sets.source, sets.options), *siblings_in_words(sets)]
     return Result({"run": str(run), "seconds": fitted.seconds, **last}, *text)
 
 
-def _new(model: str, data: str, flags: Options, given: frozenset[str], seed: int, run: Path) -> "Training":
+def _new(model: str, data: str, chosen: Chosen, seed: int, run: Path) -> "Training":
     """A new model by its name, with the defaults of quick.toml."""
     from pointset.data.dataset import check_data, load_split
     from pointset.training.devices import is_main
@@ -118,23 +109,16 @@ def _new(model: str, data: str, flags: Options, given: frozenset[str], seed: int
 
     def check_model() -> None:
         used = used_options(model)
-        if unused := [name for name in given_fields(flags.model, given) if name not in used]:
+        if unused := [name for name in chosen.model if name not in used]:
             raise PointsetError(f"{model} does not use {unused[0]}: leave it out; it uses {', '.join(sorted(used))}")
 
-    options = quick_options(data).changed(flags, given)
+    options = quick_options(data).changed(chosen)
     raise_together(check_model, partial(check_data, data, options.sets), partial(check_folder_path, run))
     sets = load_split(data, "train", options.sets, progress=is_main())
     return model, create_for(sets, model, options.model, seed=seed), sets, options.recipe
 
 
-def _started(
-    model: str | None,
-    start: str,
-    data: str,
-    flags: Options,
-    given: frozenset[str],
-    seed: int,
-) -> "Training":
+def _started(model: str | None, start: str, data: str, chosen: Chosen, seed: int) -> "Training":
     """A model that begins from trained weights, with the recipe for it."""
     from pointset.data.dataset import load_split
     from pointset.training.devices import is_main
@@ -145,23 +129,24 @@ def _started(
     name = description["model"]["name"]
     if model not in (None, name):
         raise PointsetError(f"{start} is a {name}, not a {model}: leave out the name")
-    for field in given_fields(flags.model, given):
+    for field in chosen.model:
         raise PointsetError(f"{field} is that of {start}: leave it out, or --start")
     prepared = trained.preparation
     usual = DataOptions.from_dict({"points": prepared.points, "normalize": prepared.normalize})
-    sets = load_split(data, "train", usual.changed(given_fields(flags.sets, given)), progress=is_main())
+    sets = load_split(data, "train", usual.changed(chosen.sets), progress=is_main())
     network = start_from(trained, sets, trained_up=prepared.up, seed=seed, start=start)
-    return name, network, sets, transfer_recipe(sets, **given_fields(flags.recipe, given))
+    return name, network, sets, transfer_recipe(sets, **chosen.recipe)
 
 
-def _train_best(data: str, flags: Options, given: frozenset[str], budget: float, seed: int, run: Path) -> Result:
+def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run: Path) -> Result:
+    """Train the best classifier within a budget, on sets with the chosen options."""
     from pointset.data.dataset import check_data, load_split
     from pointset.data.repeats import repeats_in_words, siblings_in_words
     from pointset.training.automatic import fit_automatic, refuse_other_run
 
-    usual = DataOptions(points=1024, normalize="center-standardize").changed(given_fields(flags.sets, given))
-    raise_together(partial(check_data, data, usual), partial(refuse_other_run, run))
-    sets = load_split(data, "train", usual, fewer="points" not in given)
+    options = DataOptions(points=1024, normalize="center-standardize").changed(chosen)
+    raise_together(partial(check_data, data, options), partial(refuse_other_run, run))
+    sets = load_split(data, "train", options, fewer="points" not in chosen)
     best = fit_automatic(sets, budget=budget, seed=seed, run=run, on_candidate=_show)
     rows = []
     for each in best.candidates:

@@ -13,7 +13,7 @@ import pytest
 
 import pointset
 from pointset import Comparison, DataOptions, ModelOptions, PointsetError, Recipe
-from pointset.commands.flags import Options, quick_options
+from pointset.commands.flags import Chosen, Options, quick_options
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Metric, Published, Row
 from pointset.comparison.pairs import NOT_DISTINGUISHABLE, Pair
@@ -240,13 +240,10 @@ def test_every_set_problem_has_an_experiment_of_its_name(name):
     assert read_experiment(file).task == TASKS[name]()
 
 
-NO_FLAGS = Options(DataOptions(), ModelOptions(), Recipe())
-
-
 def test_the_flags_of_the_main_job_begin_where_its_file_is():
     assert shipped_experiment("quick") == FOLDER / "quick.toml"
     experiment = read_experiment(FOLDER / "quick.toml")
-    sets, model, recipe = quick_options("shapes10").changed(NO_FLAGS, frozenset())
+    sets, model, recipe = quick_options("shapes10").changed(Chosen({}, {}, {}))
     assert sets == experiment.task.sets_of(128)
     assert (model, recipe) == (experiment.model, experiment.recipe)
     assert (model.dim, recipe.epochs, experiment.task.points) == (64, 40, (128,))
@@ -262,21 +259,20 @@ def test_the_flags_of_the_main_job_begin_where_its_file_is():
     ],
 )
 def test_trainings_see_fewer_points_on_the_files_own_data_alone(data, flags, points):
-    given = frozenset(name.replace("_", "-") for name in flags)
-    options = quick_options(data).changed(NO_FLAGS._replace(recipe=Recipe(**flags)), given)
+    options = quick_options(data).changed(Chosen({}, {}, flags))
     assert options.recipe.train_points == points
 
 
 def test_flags_replace_what_an_experiment_has_even_by_the_defaults_of_the_options():
     options = ModelOptions(dim=256, pool_seeds="mean")
-    flags = Options(DataOptions(pose="any", points=100), options, Recipe(learning_rate=1e-3))
     given = frozenset({"pose", "points", "dim", "pool-seeds", "learning-rate"})
-    sets, model, recipe = quick_options("path/to/parts").changed(flags, given)
+    chosen = Chosen.by(given, DataOptions(pose="any", points=100), options, Recipe(learning_rate=1e-3))
+    sets, model, recipe = quick_options("path/to/parts").changed(chosen)
     assert (sets.normalize, sets.points) == ("principal-axes", 100)
     assert (model.dim, model.pool_seeds, model.dropout) == (256, "mean", 0.2)
     assert (recipe.learning_rate, recipe.epochs) == (1e-3, 40)
     own = Options(DataOptions(), ModelOptions(), Recipe(train_points=(64, 256)))
-    assert own.changed(flags, given).recipe.train_points == (64, 100), "no larger than the evaluated sets"
+    assert own.changed(chosen).recipe.train_points == (64, 100), "no larger than the evaluated sets"
 
 
 def test_max_regression_as_shipped_is_as_published():
