@@ -10,9 +10,9 @@ import dataclasses
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
@@ -43,21 +43,18 @@ UNUSED |= {"label_smoothing", "class_weights", "augment"}
 """Fields of `Recipe` without a meaning when each step has new sets."""
 
 
-@dataclass(frozen=True)
-class SetBatch:
+class SetBatch(NamedTuple):
     """A batch of sets with their targets."""
 
     X: Float[Tensor, "B n d"]
     """Elements, padded with zeros."""
     mask: Bool[Tensor, "B n"] | None = None
     """True at real elements; None if all sets have n elements."""
-    target: Mapping[str, Tensor] = field(default_factory=dict)
+    target: Mapping[str, Tensor] = {}
     """Tensors that the loss and the metrics need, by name; the first axis of each is B."""
 
     def to(self, device: torch.device) -> SetBatch:
         """The batch on a device."""
-        if self.X.device == device:
-            return self
         mask = None if self.mask is None else self.mask.to(device)
         return SetBatch(self.X.to(device), mask, {name: value.to(device) for name, value in self.target.items()})
 
@@ -247,13 +244,6 @@ class DrawnSets(Objective):
     def batches(self, epoch: int) -> Iterator[SetBatch]:
         for step in range(epoch * self.steps_per_epoch, (epoch + 1) * self.steps_per_epoch):
             yield self.problem.draw(self.batch_size, epoch_generator(self.seed, step))
-
-    def size(self, batch: SetBatch) -> int:
-        return len(batch.X)
-
-    def output(self, model: nn.Module, batch: SetBatch, device: torch.device) -> Tensor:
-        there = batch.to(device)
-        return model(there.X, there.mask).float()
 
     def loss(self, output: Tensor, batch: SetBatch) -> Loss:
         return Loss(self.problem.loss(output, batch.to(output.device)))

@@ -39,7 +39,7 @@ class Loss(NamedTuple):
 
 
 class Objective(ABC):
-    """Sets to train on, in batches of any kind, and the loss of a batch."""
+    """Sets to train on, in batches, and the loss of a batch: a tuple of sets [B, n, d], their mask, and more."""
 
     steps_per_epoch: int
     """Steps between two checkpoints."""
@@ -50,17 +50,18 @@ class Objective(ABC):
     def batches(self, epoch: int) -> Iterator[Any]:
         """The batches of one epoch, from 0; they depend on nothing that ran before."""
 
-    @abstractmethod
     def size(self, batch: Any) -> int:
         """Number of sets in a batch."""
+        return len(batch[0])
 
     def weight(self, batch: Any) -> float:
         """Weight of a batch's mean loss where parts of a batch are combined."""
         return self.size(batch)
 
-    @abstractmethod
     def output(self, model: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """Output of the model for a batch, in float32."""
+        sets, mask, *_ = batch
+        return model(sets.to(device), None if mask is None else mask.to(device)).float()
 
     @abstractmethod
     def loss(self, output: Tensor, batch: Any) -> Loss:
@@ -122,15 +123,6 @@ class Classification(Objective):
         return batches(
             self.train, recipe.batch_size, seed=seed, epoch=epoch, augment=self.augment, size=size, mix=self.mix
         )
-
-    def size(self, batch: Batch) -> int:
-        """Number of shapes in a batch."""
-        return len(batch.labels)
-
-    def output(self, model: nn.Module, batch: Batch, device: torch.device) -> Float[Tensor, "B outputs"]:
-        """One row for each set."""
-        mask = None if batch.mask is None else batch.mask.to(device)
-        return model(batch.points.to(device), mask).float()
 
     def fault(self) -> str:
         """The first shape that is not finite or far too large, in words; empty if there is none."""
