@@ -171,14 +171,14 @@ def _run_or_report(
 
 def _next_commands(result: "Comparison") -> list[str]:
     """Commands that evaluate the best classifier, and show the attention of the best one with any."""
-    facts = result.experiment.task.facts
-    if facts.sets != "shapes":
+    task = result.experiment.task
+    if task.facts.sets != "shapes":
         return []
     from pointset.zoo.names import parse_name
 
-    first = facts.metrics[0]
+    first = task.facts.metrics[0]
     ordered = sorted(result.runs, key=lambda run: -first.merit(run.metrics[first.name]))
-    with_maps = [run for run in ordered if any(part.has_maps for part in parse_name(run.zoo_name))]
+    with_maps = [run for run in ordered if any(part.has_maps for part in parse_name(task.zoo_name(run.entry.name)))]
     commands = [["evaluate", "--model", ordered[0].folder]]
     if with_maps:
         commands += [["attend", "SHAPE.off", "--model", with_maps[0].folder]]

@@ -19,7 +19,7 @@ import msgspec
 
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Size
-from pointset.comparison.task import Setup, Trial
+from pointset.comparison.task import Trial
 from pointset.runs import records
 from pointset.runs.files import read_file
 from pointset.runs.records import write_or_compare
@@ -59,8 +59,6 @@ class Run:
     """Size of the sets."""
     seed: int
     folder: Path
-    zoo_name: str
-    """Name of the model in the zoo."""
     parts: tuple[bytes, ...] = ()
     """Its user-defined parts, for `unpickle_parts` in other processes."""
     result: FinishedRun = None  # type: ignore[assignment]  # what `read` has found
@@ -86,8 +84,7 @@ class Run:
     @cached_property
     def trial(self) -> Trial:
         """The run as its task sees it."""
-        setup = Setup(self.entry.name, self.zoo_name, self.options, self.points, self.seed, self.folder)
-        return self.experiment.task.trial(setup)
+        return self.experiment.task.trial(self.entry.name, self.options, self.points, self.seed, self.folder)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the open sets."""
@@ -180,11 +177,11 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
     """
     task, models = experiment.task, []
     for entry in experiment.models:
-        name = task.zoo_name(entry.name)
-        models.append((entry, name, tuple(pickled_parts(name, entry.options(experiment.model)))))
+        parts = pickled_parts(task.zoo_name(entry.name), entry.options(experiment.model))
+        models.append((entry, tuple(parts)))
     return [
-        Run(experiment, entry, size, seed, out / "runs" / f"{entry.slug}{of_size(size)}-seed{seed}", name, parts)
-        for seed, size, (entry, name, parts) in itertools.product(experiment.seeds, task.facts.sizes, models)
+        Run(experiment, entry, size, seed, out / "runs" / f"{entry.slug}{of_size(size)}-seed{seed}", parts)
+        for seed, size, (entry, parts) in itertools.product(experiment.seeds, task.facts.sizes, models)
     ]
 
 

@@ -65,21 +65,16 @@ class TaskFacts:
 
 
 @dataclass(frozen=True)
-class Setup:
-    """What distinguishes a run of a task from others."""
+class Trial(ABC):
+    """One run of a task, whose sets are opened once, when they are first used."""
 
+    task: Task
     model: str
-    zoo_name: str
-    """Name in the zoo, with encoders and poolings of the user's."""
     options: ModelOptions
     size: Size
     seed: int
     folder: Path
     """Folder of the run."""
-
-
-class Trial(ABC):
-    """One run of a task, whose sets are opened once, when they are first used."""
 
     @abstractmethod
     def train(self, recipe: Recipe) -> Fitted:
@@ -198,7 +193,7 @@ class Task(Protocol):
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """An untrained model, called as `model(X [B, n, d], mask [B, n] or None)`."""
 
-    def trial(self, setup: Setup) -> Trial:
+    def trial(self, model: str, options: ModelOptions, size: Size, seed: int, folder: Path) -> Trial:
         """One run."""
 
     def metrics(self, folder: Path) -> Sequence[Metric]:

@@ -14,7 +14,7 @@ from pointset.baselines.models import BASELINES
 from pointset.comparison.experiment import TomlTable, as_tuple
 from pointset.comparison.judge import PREDICTIONS_CSV
 from pointset.comparison.metric import Metric, Size
-from pointset.comparison.task import Results, Section, Setup, TaskFacts, Trial
+from pointset.comparison.task import Results, Section, TaskFacts, Trial
 from pointset.configuration import PointCount, Seed, check, check_once
 from pointset.data.augmentations import recipe_augmentations
 from pointset.data.dataset import load_split
@@ -38,25 +38,24 @@ class ShapeTrial(Trial):
     """A run of `Classification`."""
 
     task: "Classification"
-    setup: Setup
 
     @cached_property
     def test_sets(self) -> PointSets:
         """The test split."""
-        return self.task.load("test", self.setup.size)
+        return self.task.load("test", self.size)
 
     def train(self, recipe: Recipe) -> Fitted:
         """Train on the training split; the seed determines weights, order, subsets, augmentation and dropout."""
-        setup, train = self.setup, self.task.load("train", self.setup.size)
-        model = make_model(setup.model, train, setup.options, setup.seed)
-        return fit(model, train, recipe, seed=setup.seed, run=setup.folder, progress=False)
+        train = self.task.load("train", self.size)
+        model = make_model(self.model, train, self.options, self.seed)
+        return fit(model, train, recipe, seed=self.seed, run=self.folder, progress=False)
 
     def test(self, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
         """Save the predictions on every test shape, and errors on corrupted and smaller sets; return the metrics."""
         evaluation = evaluate(model, self.test_sets)
-        save_predictions(evaluation, self.setup.folder)
+        save_predictions(evaluation, self.folder)
         if not self.is_tested:
-            write_robustness(self.setup.folder, model, self.test_sets, self.test_sets.options.points)
+            write_robustness(self.folder, model, self.test_sets, self.test_sets.options.points)
         self.__dict__["predictions"] = evaluation
         values = evaluation.summary() | ({"rank_error": evaluation.rank_error} if recipe.ordered else {})
         metrics = {metric.name: values[metric.name] for metric in METRICS if metric.name in values}
@@ -65,12 +64,12 @@ class ShapeTrial(Trial):
     @property
     def is_tested(self) -> bool:
         """True if robustness is not requested for this run, or is already saved."""
-        return self.setup.seed not in self.task.robustness_seeds or (self.setup.folder / ROBUSTNESS).exists()
+        return self.seed not in self.task.robustness_seeds or (self.folder / ROBUSTNESS).exists()
 
     @cached_property
     def predictions(self) -> Evaluation:
         """The predictions that are saved in the folder."""
-        return load_predictions(self.setup.folder)
+        return load_predictions(self.folder)
 
     def scores(self, metrics: Mapping[str, float]) -> np.ndarray:
         """True for each test shape that is classified correctly."""
@@ -97,7 +96,7 @@ class ShapeTrial(Trial):
             for item, label, predicted in answers
         ]
         errors: list[tuple[str, int, float]] = []
-        for tested in robustness_of({0: self.setup.folder}).values():
+        for tested in robustness_of({0: self.folder}).values():
             errors += [("clean", 0, tested.clean_error)]
             errors += [(name, level, error) for name, of in tested.errors.items() for level, error in of.items()]
             errors += [("points", size, 1.0 - accuracy) for size, accuracy in tested.by_size.items()]
@@ -241,9 +240,8 @@ class Classification:
         """A zoo model for the classes of the data."""
         return make_model(model, self.load("test", size), options, seed)
 
-    def trial(self, setup: Setup) -> ShapeTrial:
-        """One run."""
-        return ShapeTrial(self, setup)
+    def trial(self, model: str, options: ModelOptions, size: Size, seed: int, folder: Path) -> ShapeTrial:
+        return ShapeTrial(self, model, options, size, seed, folder)
 
     def metrics(self, folder: Path) -> Sequence[Metric]:
         """Mean-class accuracy stands beside accuracy if the test classes are unbalanced."""

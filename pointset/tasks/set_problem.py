@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.comparison.metric import Metric, Size
-from pointset.comparison.task import Results, Section, Setup, TaskFacts, Trial
+from pointset.comparison.task import Results, Section, TaskFacts, Trial
 from pointset.data.batches import epoch_generator, mixed_seed
 from pointset.errors import PointsetError, quoted
 from pointset.nn.layers import in_evaluation_mode
@@ -170,8 +170,8 @@ class SetProblem(ABC):
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """The model of a row."""
 
-    def trial(self, setup: Setup) -> SetTrial:
-        return SetTrial(self, setup)
+    def trial(self, model: str, options: ModelOptions, size: Size, seed: int, folder: Path) -> SetTrial:
+        return SetTrial(self, model, options, size, seed, folder)
 
     def metrics(self, folder: Path) -> Sequence[Metric]:
         return self.measured
@@ -192,37 +192,35 @@ class SetProblem(ABC):
 class SetTrial(Trial):
     """A run of a set problem."""
 
-    problem: SetProblem
-    setup: Setup
+    task: SetProblem
 
     def train(self, recipe: Recipe) -> Fitted:
         """Train on sets that depend only on (seed, step)."""
-        setup, problem = self.setup, self.problem
 
         def description() -> dict[str, Any]:
             """For repeating the run, with the keys that `pointset.training.checkpoints` compares."""
-            model = {"task": problem.name, "row": setup.model, "options": setup.options.as_dict()}
-            parts = source_digests(setup.zoo_name, setup.options)
+            model = {"task": self.task.name, "row": self.model, "options": self.options.as_dict()}
+            parts = source_digests(self.task.zoo_name(self.model), self.options)
             return {
                 "model": {**model, "parts": parts} if parts else model,
                 "recipe": recipe.as_dict(),
-                "seed": setup.seed,
-                "data": {"task": problem.name, "options": problem.facts.options, **problem.describe()},
+                "seed": self.seed,
+                "data": {"task": self.task.name, "options": self.task.facts.options, **self.task.describe()},
                 **origin(),
             }
 
-        model = problem.build(setup.model, setup.options, setup.seed)
-        objective = DrawnSets(problem, recipe.batch_size, setup.seed)
-        return Training(model, objective, recipe, setup.seed).fit(setup.folder, description, progress=False)
+        model = self.task.build(self.model, self.options, self.seed)
+        objective = DrawnSets(self.task, recipe.batch_size, self.seed)
+        return Training(model, objective, recipe, self.seed).fit(self.folder, description, progress=False)
 
     def test(self, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
         """The metrics on the test sets."""
-        batches = self.problem.test_sets()
-        return measure(self.problem, model, batches), sum(len(batch.X) for batch in batches)
+        batches = self.task.test_sets()
+        return measure(self.task, model, batches), sum(len(batch.X) for batch in batches)
 
     def scores(self, metrics: Mapping[str, float]) -> np.ndarray:
         """The first metric."""
-        return np.array([metrics[self.problem.measured[0].name]])
+        return np.array([metrics[self.task.measured[0].name]])
 
 
 CURVES_TEXT = (

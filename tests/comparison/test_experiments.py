@@ -297,7 +297,7 @@ COST = Cost(multiply_adds=12_340_000, latency_ms=0.456)
 
 
 def finished(model: str, points: int | None, seed: int, *result) -> Run:
-    return Run(None, Entry("rff-max", label=model), points, seed, Path(), "rff-max", result=FinishedRun(*result))
+    return Run(None, Entry("rff-max", label=model), points, seed, Path(), result=FinishedRun(*result))
 
 
 def run(model: str, accuracy: float, points: int = 24, seed: int = 0) -> Run:
