@@ -187,13 +187,13 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
 
 def check_folder(experiment: Experiment, out: Path) -> None:
     """Raise a PointsetError if the folder belongs to another experiment; does not write or wait."""
-    protocol = experiment.protocol()
-    write_or_compare(out / "protocol.json", protocol, list(protocol), "comparison", write=False)
+    if (out / "protocol.json").exists():
+        claim_folder(experiment, out, {})
 
 
-def claim_folder(experiment: Experiment, out: Path, prepared: Mapping[Size, dict[str, object]]) -> None:
+def claim_folder(experiment: Experiment, out: Path, prepared: Mapping[Size, dict[str, Any]]) -> None:
     """Save protocol and descriptions of the data; a PointsetError if the folder has other ones."""
-    protocol = experiment.protocol()
-    write_or_compare(out / "protocol.json", protocol, list(protocol), "comparison")
-    for size, description in prepared.items():
-        write_or_compare(out / f"sets{of_size(size)}.json", description, list(description), "comparison")
+    files = {"protocol.json": experiment.protocol()}
+    files |= {f"sets{of_size(size)}.json": description for size, description in prepared.items()}
+    for name, description in files.items():
+        write_or_compare(out / name, description, list(description), "comparison")

@@ -80,14 +80,11 @@ def parse(path: Path, parser: Callable[[bytes], T], what: str, remedy: str) -> T
         raise DamagedError(fault, remedy) from error
 
 
-def write_or_compare(
-    file: Path, description: dict[str, Any], keys: Sequence[str], what: str, *, write: bool = True
-) -> None:
+def write_or_compare(file: Path, description: dict[str, Any], keys: Sequence[str], what: str) -> None:
     """Write the description of the work `what` in a folder, or check that the one there agrees in the given keys."""
     mine = json.loads(json.dumps(description))  # tuples become lists
     if not file.exists():
-        if write:
-            write_json(file, mine)
+        write_json(file, mine)
         return
     theirs = read_json(file, f"delete {file.parent} and run the same command again", dict[str, Any])
     for key in keys:

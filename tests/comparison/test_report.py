@@ -111,6 +111,9 @@ def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):
         one.result_file.unlink()
     with pytest.raises(PointsetError, match=r"no run in .* is finished"):
         report_finished(experiment, folder)
+    with pytest.raises(PointsetError, match=r"no run in .* is finished"):
+        report_finished(experiment, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_report_names_every_commit_that_trained_a_run(reported):
