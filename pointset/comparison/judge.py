@@ -82,9 +82,7 @@ def judge(
             raise PointsetError(
                 f"deterministic names {quoted(model)}, which is not a model: there are {', '.join(models)}"
             )
-    right = pivot(table)
-    scores = {model: np.stack([*by_seed.values()]) for model, by_seed in right.items()}
-    return replace(give_verdict(scores, level=level, fixed=deterministic), of_tables=True)
+    return replace(give_verdict(right_answers(table), level=level, fixed=deterministic), of_tables=True)
 
 
 def find_files(path: Path) -> list[Path]:
@@ -230,8 +228,8 @@ def _listed(table: "DataFrame") -> str:
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
-def pivot(table: "DataFrame") -> dict[str, dict[int, Bool[ndarray, " items"]]]:
-    """By model and seed, which items of a table of `tidy` are right.
+def right_answers(table: "DataFrame") -> dict[str, Bool[ndarray, "seeds items"]]:
+    """By model, which items of a table of `tidy` are right, for each seed.
 
     A PointsetError is raised if there are several data sets, an item is missing or stands twice for a run, or its
     labels differ.
@@ -255,10 +253,7 @@ def pivot(table: "DataFrame") -> dict[str, dict[int, Bool[ndarray, " items"]]]:
         index=keys[:2], columns="item", values="right"
     )
     _require_same_items(right.notna())
-    by_model: dict[str, dict[int, ndarray]] = {str(model): {} for model in table["model"].unique()}
-    for (model, seed), answers in right.iterrows():
-        by_model[model][int(seed)] = answers.to_numpy(bool)
-    return by_model
+    return {model: right.loc[[model]].to_numpy(bool) for model in table["model"].unique()}
 
 
 def _require_same_items(there: "DataFrame") -> None:

@@ -95,10 +95,8 @@ class Summary:
     def of(cls, values: Sequence[float], metric: Metric, published: Published | None) -> Summary:
         """Summarise the values of a metric in the runs of a row."""
         interval = mean_interval(values)
-        if interval:
-            interval = metric.inside(interval)
         deviation = stdev(values) if len(values) > 1 else None
-        return cls(fmean(values), deviation, interval, len(values), published)
+        return cls(fmean(values), deviation, interval and metric.inside(interval), len(values), published)
 
     def verdict(self, metric: Metric) -> str:
         """Compare the mean with the published one: "agrees" within two standard errors of the difference, or the gap.

@@ -9,7 +9,6 @@ from numpy import ndarray
 
 from pointset.comparison.statistics import (
     SIGNIFICANCE_LEVEL,
-    Estimate,
     Interval,
     Spread,
     check_level,
@@ -133,9 +132,7 @@ def write_p(value: float | None) -> str:
 
 
 def compare_models(
-    scores: Mapping[str, ndarray],
-    level: float = SIGNIFICANCE_LEVEL,
-    fixed: Collection[str] = (),
+    scores: Mapping[str, ndarray], level: float = SIGNIFICANCE_LEVEL, fixed: Collection[str] = ()
 ) -> list[Pair]:
     """Compare all pairs of models, in the given order.
 
@@ -148,19 +145,16 @@ def compare_models(
     check_level(level)
     spreads = measure_spreads(scores, fixed)
     models = sum(spread.known for spread in spreads.values())
-    estimates: dict[tuple[str, str], Estimate] = {}
-    unknown: list[tuple[str, str]] = []
-    for a, b in itertools.combinations(scores, 2):
-        if spreads[a].known and spreads[b].known:
-            estimates[a, b] = estimate_difference(spreads[a], spreads[b])
-        else:
-            unknown.append((a, b))
+    every = list(itertools.combinations(scores, 2))
+    known = [(a, b) for a, b in every if spreads[a].known and spreads[b].known]
+    estimates = {(a, b): estimate_difference(spreads[a], spreads[b]) for a, b in known}
     p_values = dict(zip(estimates, range_p_values([*estimates.values()], models), strict=True))
     # McNemar's test of pairs of single runs that are right or wrong.
-    single = [(a, b) for a, b in unknown if all(len(scores[one]) == 1 and scores[one].dtype == bool for one in (a, b))]
+    runs = {model for model, own in scores.items() if len(own) == 1 and own.dtype == bool}
+    single = [(a, b) for a, b in every if (a, b) not in estimates and {a, b} <= runs]
     p_runs = dict(zip(single, holm([mcnemar(scores[a][0], scores[b][0]) for a, b in single]), strict=True))
     pairs = []
-    for a, b in itertools.combinations(scores, 2):
+    for a, b in every:
         if one := estimates.get((a, b)):
             interval = one.within(critical_t(one.freedom, level, models))
             design = Design.of(spreads[a], spreads[b], models, level)

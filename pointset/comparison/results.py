@@ -250,10 +250,7 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
     """The whole comparison as plain data: rows, pairs, runs, failures, configuration and origins."""
     return {
         "rows": [asdict(row) for row in comparison.rows],
-        "pairs": {
-            str(size or "all"): [{**asdict(pair), "distinguishable": pair.distinguishable} for pair in verdict.pairs]
-            for size, verdict in comparison.verdicts.items()
-        },
+        "pairs": {str(size or "all"): verdict.as_dict()["pairs"] for size, verdict in comparison.verdicts.items()},
         "verdicts": {str(size or "all"): verdict.sentences() for size, verdict in comparison.verdicts.items()},
         "runs": [run.as_dict() | {"folder": run.folder.name} for run in comparison.runs],
         "failures": [{**run.place, "reason": run.reason} for run in comparison.failures],

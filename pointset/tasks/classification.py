@@ -15,6 +15,7 @@ from pointset.comparison.experiment import TomlTable, as_tuple
 from pointset.comparison.judge import PREDICTIONS_CSV
 from pointset.comparison.metric import Metric, Size
 from pointset.comparison.task import Results, Section, TaskFacts, Trial
+from pointset.comparison.verdict import ACCURACY
 from pointset.configuration import PointCount, Seed, check, check_once
 from pointset.data.augmentations import recipe_augmentations
 from pointset.data.dataset import load_split
@@ -56,7 +57,6 @@ class ShapeTrial(Trial):
         save_predictions(evaluation, self.folder)
         if not self.is_tested:
             write_robustness(self.folder, model, self.test_sets, self.test_sets.options.points)
-        self.__dict__["predictions"] = evaluation
         values = evaluation.summary() | ({"rank_error": evaluation.rank_error} if recipe.ordered else {})
         metrics = {metric.name: values[metric.name] for metric in METRICS if metric.name in values}
         return metrics, len(evaluation.labels)
@@ -113,7 +113,6 @@ def make_model(name: str, sets: PointSets, options: ModelOptions, seed: int) -> 
     return create_for(sets, name, options, seed=seed)
 
 
-ACCURACY = Metric("accuracy", True, 1, share=True, head="accuracy %")
 _share = partial(Metric, digits=1, share=True, detailed=False)
 _score = partial(Metric, higher_is_better=False, digits=3, spread=False, detailed=False, brief=False)
 _error = partial(_share, higher_is_better=False, spread=False)
@@ -204,7 +203,6 @@ class Classification:
             return load_split(self.data, split, self.sets_of(size), progress=False)
 
     def recipe(self, **changes: Any) -> Recipe:
-        """The usual recipe with changes."""
         return Recipe.from_dict(changes)
 
     def for_seeds(self, seeds: Sequence[int], recipe: Recipe) -> Self:
@@ -219,7 +217,6 @@ class Classification:
         return name
 
     def used_options(self, model: str) -> set[str]:
-        """Fields of `ModelOptions` that a model is built from."""
         return used_options(self.zoo_name(model))
 
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
