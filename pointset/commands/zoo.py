@@ -17,13 +17,7 @@ LISTED_SIZES = ("64", "100", "256", "1024")
 """Points per test set for which the list of trained models shows the accuracy."""
 
 
-def zoo(
-    name: str | None = None,
-    /,
-    *,
-    pretrained: bool = False,
-    dim: Width = ModelOptions.dim,
-) -> Result:
+def zoo(name: str | None = None, /, *, pretrained: bool = False, dim: Width = ModelOptions.dim) -> Result:
     """List the models with their sizes and abilities, or the trained models of the package.
 
     Every encoder works with every pooling, `+` joins two poolings (isab16-max+pma), and you can choose the numbers

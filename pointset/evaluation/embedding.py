@@ -120,11 +120,7 @@ def load_embedded(path: Path) -> Embedded:
 
 
 def embed_files(
-    model: Classifier,
-    shapes: Iterable[ShapeFile],
-    *,
-    up: UsualUp = "auto",
-    keep_outliers: bool = False,
+    model: Classifier, shapes: Iterable[ShapeFile], *, up: UsualUp = "auto", keep_outliers: bool = False
 ) -> Iterator[tuple[ShapeFile, Float[ndarray, " d"]] | Failure]:
     """Yield each shape and its row, in their order, or why a file cannot be used; arguments as of `classify_files`."""
 

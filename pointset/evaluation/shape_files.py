@@ -69,10 +69,7 @@ class Guess:
 
 
 def guess(
-    shapes: Sequence[ShapeFile],
-    prediction: Prediction,
-    classes: Sequence[str],
-    points: Sequence[int] | ndarray,
+    shapes: Sequence[ShapeFile], prediction: Prediction, classes: Sequence[str], points: Sequence[int] | ndarray
 ) -> list[Guess]:
     """The most likely classes of shapes; `points` are the numbers of points that the model got."""
     from scipy.special import entr

@@ -107,11 +107,7 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
 
 
 def occlusion_influence(
-    model: nn.Module,
-    points: Tensor,
-    label: int | None = None,
-    *,
-    neighbours: int | None = None,
+    model: nn.Module, points: Tensor, label: int | None = None, *, neighbours: int | None = None
 ) -> Tensor:
     """Remove each point with its nearest neighbours, by masking them, and measure the change of the prediction.
 

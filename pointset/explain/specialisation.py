@@ -71,12 +71,7 @@ class Specialisation:
 
 
 def specialisation(
-    model: nn.Module,
-    sets: PointSets,
-    layer: str | None = None,
-    *,
-    per_class: int = 8,
-    seed: int = 0,
+    model: nn.Module, sets: PointSets, layer: str | None = None, *, per_class: int = 8, seed: int = 0
 ) -> Specialisation:
     """Measure what the inducing points, or the seeds, of one layer read on some shapes of each class.
 

@@ -40,13 +40,7 @@ from pointset.training.checkpoints import (
     make_fitted,
     preparation_of,
 )
-from pointset.training.devices import (
-    Processes,
-    find_device,
-    join_processes,
-    measured_precision,
-    on_cpu,
-)
+from pointset.training.devices import Processes, find_device, join_processes, measured_precision, on_cpu
 from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import learning_rate, make_optimizer
 from pointset.training.recipe import Recipe

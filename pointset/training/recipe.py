@@ -3,16 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pointset.configuration import (
-    COMMON,
-    BatchSize,
-    Checked,
-    Length,
-    NonNegative,
-    Positive,
-    Share,
-    SizeRange,
-)
+from pointset.configuration import COMMON, BatchSize, Checked, Length, NonNegative, Positive, Share, SizeRange
 from pointset.errors import PointsetError
 
 STEP_EVERY, STEP_FACTOR = 20_000, 0.3

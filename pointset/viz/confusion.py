@@ -67,12 +67,7 @@ def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[s
 
 
 def _draw(
-    axes: Axes,
-    counts: NDArray[np.int64],
-    classes: Sequence[str],
-    rows: Sequence[str],
-    size: float,
-    side: float,
+    axes: Axes, counts: NDArray[np.int64], classes: Sequence[str], rows: Sequence[str], size: float, side: float
 ) -> None:
     """One matrix on square axes of `side` points."""
     many = len(classes)

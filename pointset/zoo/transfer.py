@@ -15,12 +15,7 @@ from pointset.zoo.models import build_model
 
 
 def start_from(
-    trained: nn.Module,
-    sets: PointSets,
-    *,
-    trained_up: Axis = "z",
-    seed: int = 0,
-    start: str = "",
+    trained: nn.Module, sets: PointSets, *, trained_up: Axis = "z", seed: int = 0, start: str = ""
 ) -> nn.Module:
     """A new model for the classes of sets, with the weights of a trained one; see `Spec` for `start`."""
     wanted, known = list(sets.classes), list[str](getattr(trained, "classes", None) or [])

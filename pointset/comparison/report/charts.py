@@ -61,11 +61,7 @@ def legend(figure: Figure, results: Results, labels: Iterable[str]) -> Figure:
 
 
 def learning_curves(
-    results: Results,
-    columns: Mapping[str, str],
-    place: Callable[[int], float],
-    unit: str,
-    shares: bool,
+    results: Results, columns: Mapping[str, str], place: Callable[[int], float], unit: str, shares: bool
 ) -> Figure | None:
     """Plot columns of the training histories, one panel each: the mean over seeds in a band from minimum to maximum.
 
