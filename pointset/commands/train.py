@@ -134,7 +134,7 @@ def _started(model: str | None, start: str, data: str, chosen: Chosen, seed: int
     prepared = trained.preparation
     usual = DataOptions.from_dict({"points": prepared.points, "normalize": prepared.normalize})
     sets = load_split(data, "train", usual.changed(chosen.sets), progress=is_main())
-    network = start_from(trained, sets, trained_up=prepared.up, seed=seed, start=start)
+    network = start_from(trained, sets, seed=seed, start=start)
     return name, network, sets, transfer_recipe(sets, **chosen.recipe)
 
 

@@ -172,7 +172,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         recipe = Recipe.from_dict(self._fields(Recipe))
         if self.start is not None:
             trained, _ = load_run(self.start)
-            model = start_from(trained, sets, trained_up=trained.preparation.up, seed=seed, start=str(self.start))
+            model = start_from(trained, sets, seed=seed, start=str(self.start))
             changed = {name: value for name, value in vars(recipe).items() if value != getattr(Recipe(), name)}
             recipe = transfer_recipe(sets, **changed)
             return fit(model, sets, recipe, seed=seed, progress=self.progress)
@@ -189,12 +189,11 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         """Refuse fields of `Recipe` and `ModelOptions` where the model has none."""
         if self.model not in ("auto", *BASELINES):
             return
-        for kind in (Recipe, ModelOptions):
-            for field in dataclasses.fields(kind):
-                name = OWN_NAMES.get(field.name, field.name)
-                if name != "device" and getattr(self, name) != field.default:
-                    effect = f"{name}={getattr(self, name)!r} has no effect on model={self.model!r}"
-                    raise InputError(f"{effect}: leave it out, or name a network, such as isab16-pma")
+        for field in (*dataclasses.fields(Recipe), *dataclasses.fields(ModelOptions)):
+            name = OWN_NAMES.get(field.name, field.name)
+            if name != "device" and getattr(self, name) != field.default:
+                effect = f"{name}={getattr(self, name)!r} has no effect on model={self.model!r}"
+                raise InputError(f"{effect}: leave it out, or name a network, such as isab16-pma")
 
     def _warn_of_chance(self, sets: PointSets) -> None:
         """Warn of a long training that is hardly better than the most frequent class."""
@@ -207,8 +206,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
 
     def _fields(self, kind: type) -> dict[str, Any]:
         """What was chosen of the fields of a configuration."""
-        names = [field.name for field in dataclasses.fields(kind)]
-        return {name: getattr(self, OWN_NAMES.get(name, name)) for name in names}
+        return {each.name: getattr(self, OWN_NAMES.get(each.name, each.name)) for each in dataclasses.fields(kind)}
 
     def __getstate__(self) -> dict[str, Any]:
         """With the weights on the CPU: the file may be read on a machine without this device."""

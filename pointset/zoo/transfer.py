@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pointset.data.axes import UP_TO_Z, Axis
+from pointset.data.axes import UP_TO_Z
 from pointset.data.neighbourhoods import turned_numbers
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
@@ -14,14 +14,12 @@ from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.models import build_model
 
 
-def start_from(
-    trained: nn.Module, sets: PointSets, *, trained_up: Axis = "z", seed: int = 0, start: str = ""
-) -> nn.Module:
+def start_from(trained: nn.Module, sets: PointSets, *, seed: int = 0, start: str = "") -> nn.Module:
     """A new model for the classes of sets, with the weights of a trained one; see `Spec` for `start`."""
-    wanted, known = list(sets.classes), list[str](getattr(trained, "classes", None) or [])
     if not isinstance(trained, SetClassifier):
         raise PointsetError("a training starts from a model with an encoder and a pooling: use one of the zoo's names")
     spec: Any = trained.spec
+    wanted, known = list(sets.classes), trained.classes or []
     model = build_model(replace(spec, classes=len(wanted), seed=seed, start=start))
     assert isinstance(model, SetClassifier)
     weights = dict(trained.state_dict())
@@ -36,7 +34,7 @@ def start_from(
     model.load_state_dict(weights)
     if sets.options.normalize != "principal-axes":  # which do not depend on the axis up
         # The model sees the same shapes where another axis points up.
-        turn_inputs(model, torch.tensor(UP_TO_Z[trained_up]).T @ torch.tensor(UP_TO_Z[sets.up]))
+        turn_inputs(model, torch.tensor(UP_TO_Z[trained.preparation.up]).T @ torch.tensor(UP_TO_Z[sets.up]))
     return model
 
 
