@@ -1,7 +1,7 @@
 """Read every file of a data set once: the shapes of all splits side by side, and what could not be read."""
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -32,21 +32,20 @@ class Shapes:
     """The shapes of all splits."""
 
     name: str
-    folder: Path
-    sets: list[PointSets] = field(default_factory=list)
+    sets: list[PointSets]
     """One for each split that has shapes."""
-    entries: dict[str, PoolEntry] = field(default_factory=dict)
+    entries: dict[str, PoolEntry]
     """What the pools know of each file, by its name; empty for a release."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str]
     """What was said while the folder was listed: files that are left out, and why."""
-    rule: str = ""
+    rule: str
     """How shapes are assigned to splits."""
 
     def __post_init__(self) -> None:
         self.names = [name for sets in self.sets for name in sets.names]
         self.splits = [sets.split for sets in self.sets for _ in sets.names]
         self.labels: Int[ndarray, " N"] = torch.cat([sets.labels for sets in self.sets]).numpy()
-        self.classes, self.up = self.sets[0].classes, self.sets[0].options.up or "z"
+        self.classes = self.sets[0].classes
         self.starts = np.cumsum([0, *map(len, self.sets)])
 
     def cloud(self, row: int) -> Float[ndarray, "n 3"]:
@@ -115,4 +114,4 @@ def read_shapes(name_or_folder: str | Path, *, up: str | None = None, progress: 
         for split, pool in pools.items()
     ]
     said = [str(each.message) for each in caught if " lacks " not in str(each.message)]
-    return Shapes(card.name if card else folder.name, folder, sets, entries, list(dict.fromkeys(said)), rule)
+    return Shapes(card.name if card else folder.name, sets, entries, list(dict.fromkeys(said)), rule)

@@ -203,8 +203,9 @@ def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) ->
     return PointSets(pool, options, name=data.name, source=data.source, split=data.split)
 
 
-def write_robustness(folder: Path, model: nn.Module, test: PointSets, points: int) -> None:
+def write_robustness(folder: Path, model: nn.Module, test: PointSets) -> None:
     """Test a model on corrupted and on smaller sets, and save the results."""
+    points = test.options.points
     sizes = sorted({*(size for size in TESTED_SIZES if size < points), points})
     tested = robustness(model, test, [*MODELNET40_C, "drop_global", "drop_local"])
     records.write_json(folder / ROBUSTNESS, asdict(replace(tested, by_size=accuracy_by_size(model, test, sizes))))

@@ -56,7 +56,7 @@ class ShapeTrial(Trial):
         evaluation = evaluate(model, self.test_sets)
         save_predictions(evaluation, self.folder)
         if not self.is_tested:
-            write_robustness(self.folder, model, self.test_sets, self.test_sets.options.points)
+            write_robustness(self.folder, model, self.test_sets)
         values = evaluation.summary() | ({"rank_error": evaluation.rank_error} if recipe.ordered else {})
         metrics = {metric.name: values[metric.name] for metric in METRICS if metric.name in values}
         return metrics, len(evaluation.labels)
