@@ -222,8 +222,7 @@ class Embedder(nn.Module):
         return self
 
     def forward(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B width"]:
-        rows: Tensor = self.network.embed_sets(torch.cat([center_standardize(X[..., :3]), X[..., 3:]], dim=2))
-        return rows
+        return self.network.embed_sets(torch.cat([center_standardize(X[..., :3]), X[..., 3:]], dim=2))
 
 
 def _views(extract: nn.Module, told: Told, turns: list[Float[Tensor, "3 3"]]) -> Float[Tensor, "B k width"]:

@@ -45,8 +45,7 @@ class Trained:
     @property
     def data(self) -> dict[str, Any]:
         """How its sets are made."""
-        data: dict[str, Any] = self.description["data"]
-        return data
+        return self.description["data"]
 
     def on_device(self) -> Any:
         """The network, on an accelerator if there is one."""
@@ -112,7 +111,6 @@ def run_over_files(
     files: "Sequence[ShapeFile]",
     reading: Reading,
     what: str,
-    **options: Any,
 ) -> "tuple[list[T], list[Failure]]":
     """What a function such as `classify_files` says of files, and the failures that --on-error allows."""
     from pointset.data.readers.formats import require_shape_file
@@ -127,8 +125,8 @@ def run_over_files(
             unusable[file.name] = str(error)
     if len(unusable) < len(files):
         refuse_or_leave_out(unusable, len(files) - len(unusable), reading.on_error, "files", "repair them")
-    options |= {"up": settled_up(reading.up, trained, files), "keep_outliers": reading.keep_outliers}
-    found = of_files(trained.on_device(), files, **options)
+    up = settled_up(reading.up, trained, files)
+    found = of_files(trained.on_device(), files, up=up, keep_outliers=reading.keep_outliers)
     answered = list(followed(found, what, "shape", len(files), show=len(files) > FEW))
     results = [answer for answer in answered if not isinstance(answer, Failure)]
     failures = [answer for answer in answered if isinstance(answer, Failure)]

@@ -62,7 +62,7 @@ class Evaluation:
     @property
     def accuracy(self) -> float:
         """Overall accuracy: share of all shapes that are classified correctly."""
-        return float((self.predictions == self.labels).mean())
+        return float(self.right.mean())
 
     @property
     def per_class(self) -> dict[str, float]:

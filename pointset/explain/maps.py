@@ -65,9 +65,7 @@ class AttentionMap:
         *batch, heads, queries, keys = self.weights.shape
         clouds = "".join(f"{count} clouds, " for count in batch)
         sizes = f"{heads} head{'s' * (heads != 1)}, {queries} quer{'y' if queries == 1 else 'ies'}, {keys} keys"
-        sides = {"keys": "keys are points", "queries": "queries are points", "both": "both are points"}
-        side = sides.get(self.points_are, "neither are points")
-        return f"AttentionMap {self.layer} ({self.kind}): {clouds}{sizes}; {side}"
+        return f"AttentionMap {self.layer} ({self.kind}): {clouds}{sizes}; {self.points_are} are points"
 
     def __len__(self) -> int:
         """Number of clouds in the batch."""

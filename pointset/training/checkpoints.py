@@ -114,8 +114,7 @@ class RunFolder:
 
     def description(self) -> dict[str, Any]:
         """The content of run.json."""
-        description: dict[str, Any] = records.read_json(self.path / "run.json", self._anew, RunDescription)
-        return description
+        return records.read_json(self.path / "run.json", self._anew, RunDescription)
 
     @property
     def finished(self) -> bool:

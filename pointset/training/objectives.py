@@ -150,8 +150,8 @@ class Classification(Objective):
         if self.recipe.ordered is not None:
             each = ordered_losses(output, labels, self.recipe.ordered)
             share = torch.ones_like(each) if weights is None else weights[labels]
-            passed = output.detach().diff(dim=1) > 0 if self.recipe.ordered == "thresholds" else None
-            ranks = output.detach().argmax(dim=1) if passed is None else passed.sum(dim=1)
+            thresholds = self.recipe.ordered == "thresholds"
+            ranks = (output.diff(dim=1) > 0).sum(dim=1) if thresholds else output.detach().argmax(dim=1)
             return Loss((share * each).sum() / share.sum(), [(ranks == labels).sum()])
         cross_entropy = partial(F.cross_entropy, output, label_smoothing=self.recipe.label_smoothing)
         if batch.others is None or batch.shares is None:

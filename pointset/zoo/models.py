@@ -191,8 +191,9 @@ def mix(members: list[nn.Module]) -> nn.Module:
 
 def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
     options, activation = spec.options, encoder.entry.make.activation
-    numbers = _numbers(spec)
-    inputs = spec.inputs + WIDTHS[options.neighbourhoods]
+    kind, noise, missing = options.neighbourhoods, options.neighbourhood_noise, options.neighbourhood_dropout
+    numbers = None if kind == "none" else NeighbourhoodInputs(kind, spec.inputs, noise, missing)
+    inputs = spec.inputs + WIDTHS[kind]
     layers = encoder.make(options, inputs, pooling)
     if encoder.entry.user_defined:
         check_part(encoder.entry, layers, inputs, options.dim)
@@ -214,14 +215,6 @@ def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
         head += [activation(), nn.Dropout(options.dropout)]
         pooled = dim
     return SetClassifier(layers, pool, nn.Sequential(*head, nn.Linear(pooled, spec.classes)), spec.inputs, numbers)
-
-
-def _numbers(spec: Spec) -> NeighbourhoodInputs | None:
-    options = spec.options
-    if options.neighbourhoods == "none":
-        return None
-    noise, dropout = options.neighbourhood_noise, options.neighbourhood_dropout
-    return NeighbourhoodInputs(options.neighbourhoods, spec.inputs, noise, dropout)
 
 
 def shape_of(module: nn.Module, width: int) -> list[int]:
