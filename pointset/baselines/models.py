@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.configuration import Neighbourhoods
-from pointset.data.neighbourhoods import joint_kind, numbers_of_kind, stored_numbers
+from pointset.data.neighbourhoods import joint_kind, numbers_of_kind, points_of_kind, stored_numbers
 from pointset.data.normalize import center_standardize
 from pointset.data.ragged import batches_of_one_size
 from pointset.data.turns import Columns, turned
@@ -256,14 +256,10 @@ class Mixture(nn.Module):
         self.register_buffer("prior", torch.zeros(classes))
 
     def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
-        return self.combine([member(self._told(points, member), mask) for member in self.members])
-
-    def _told(self, points: Float[Tensor, "B n d"], member: Any) -> Float[Tensor, "B n e"]:
-        """What a member takes of the points."""
-        given, numbers = points[..., : member.inputs], points[..., member.inputs :]
-        if member.neighbourhoods == "none" or not numbers.shape[2]:
-            return given
-        return torch.cat([given, numbers_of_kind(numbers, self.neighbourhoods, member.neighbourhoods)], dim=2)
+        members: list[Any] = [*self.members]
+        own = self.neighbourhoods
+        told = [points_of_kind(points, member.inputs, own, member.neighbourhoods) for member in members]
+        return self.combine([member(given, mask) for member, given in zip(members, told, strict=True)])
 
     def combine(self, logits: list[Float[Tensor, "B classes"]]) -> Float[Tensor, "B classes"]:
         """The logits of the product, from those of the members."""

@@ -132,6 +132,14 @@ def numbers_of_kind(numbers: Any, given: Neighbourhoods, wanted: Neighbourhoods)
     return numbers if given == wanted else numbers[..., [COLUMNS[given].index(one) for one in COLUMNS[wanted]]]
 
 
+def points_of_kind(points: Tensor, inputs: int, given: Neighbourhoods, wanted: Neighbourhoods) -> Tensor:
+    """Points [..., inputs + width] with the numbers of one kind, or bare ones as they are, as another kind has them."""
+    numbers = points[..., inputs:]
+    if given == wanted or not numbers.shape[-1]:
+        return points
+    return torch.cat([points[..., :inputs], numbers_of_kind(numbers, given, wanted)], dim=-1)
+
+
 def turned_numbers(
     numbers: Float[Tensor, "B n width"], matrices: Float[Tensor, "B 3 3"], kind: Neighbourhoods
 ) -> Float[Tensor, "B n width"]:

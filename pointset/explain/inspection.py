@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pointset.data.neighbourhoods import points_of_kind
 from pointset.data.preparation import Prepared
 from pointset.errors import PointsetError
 from pointset.explain.faithfulness import Curves, check_explanations
@@ -66,9 +67,10 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
     prediction = predict(model, padded_batches([prepared.points]))
     if not prediction.logits.isfinite().all():
         raise PointsetError("the model's logits are not finite: its training diverged, train it again")
-    support = exact_support(network, prepared.points)
+    points = points_of_kind(prepared.points, model.inputs, model.neighbourhoods, network.neighbourhoods)
+    support = exact_support(network, points)
     maps = [] if support is None else [support_map(support)]
     if support is None or any(True for _ in attentions(network)):
-        maps += attention_maps(network, prepared.points)
-    checks = check_explanations(network, [prepared.points]) if check else {}
+        maps += attention_maps(network, points)
+    checks = check_explanations(network, [points]) if check else {}
     return Inspection(prepared, prediction, maps, support, checks)

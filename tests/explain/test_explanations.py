@@ -238,9 +238,9 @@ def test_attend_prints_it_and_draws_it(tmp_path: Path, capsys) -> None:
 def test_of_a_product_of_classifiers_the_network_is_looked_into() -> None:
     sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(12, N, 3)), [0, 1, 2, 3] * 3)
     svm = pointset.fit(pointset.create_model("features-svm", classes=4), sets, progress=False).model
-    members = [network("rff-max", "oriented"), svm]
+    members = [network("rff-max", "oriented"), svm, network("rff-max", "invariant")]  # told more than the first
     product = mix(members).eval()
-    product.preparation = replace(members[0].preparation, points=N, pool_points=N, neighbourhoods="oriented")
+    product.preparation = replace(members[0].preparation, points=N, pool_points=N, neighbourhoods="all")
     product.classes = list("abcd")
     seen = pointset.inspect_shape(product, CLOUD)
     assert [entry.kind for entry in seen.maps] == ["decides"]
