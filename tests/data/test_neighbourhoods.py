@@ -184,8 +184,7 @@ def test_a_point_without_others_near_it_has_a_finite_gradient(kind):
     """Its mean shift is exactly zero, where a square root has no slope."""
     points = torch.from_numpy(blob(n=100)).float()[None]
     points[0, 0] = 100.0
-    points.requires_grad_()
-    (gradient,) = torch.autograd.grad(numbers_in_batch(points, kind).sum(), points)
+    (gradient,) = torch.autograd.grad(numbers_in_batch(points.requires_grad_(), kind).sum(), points)
     assert gradient.isfinite().all()
 
 
@@ -222,8 +221,7 @@ def test_sets_that_are_turned_to_their_axes_turn_their_numbers(how, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pool_that_has_more_numbers_gives_those_of_a_kind(kind):
-    clouds = np.stack([blob(seed, n=40) for seed in range(2)])
-    alone, whole = (pointset.from_arrays(clouds, [0, 1]) for _ in range(2))
+    alone, whole = (pointset.from_arrays(np.stack([blob(n=40)] * 2), [0, 1]) for _ in range(2))
     whole.with_neighbourhoods("both")
     told = whole.with_neighbourhoods(kind)
     assert [*told.source_pool.arrays] == ["both"]
