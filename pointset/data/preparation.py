@@ -238,7 +238,7 @@ def isolated(points: Float[ndarray, "n 3"]) -> Bool[ndarray, " n"]:
     If more than 1 % of the points have d > 3 m, and not much more have d between 1.8 m and 3 m, the cloud is a surface
     with a background: points with d > 3 m are isolated, too, and if fewer are between, those with d > 1.8 m. Of
     ModelNet40's test clouds with the background of ModelNet40-C (severity 3), dumlp16-max+dumlp16 is right on 89 %
-    without their isolated points and on 4 % with them; of clean clouds no point is isolated.
+    without their isolated points and on 4 % with them; of 1,000 clean clouds, 7 lose points, too.
     """
     if len(points) < FEWEST:
         return np.zeros(len(points), bool)
