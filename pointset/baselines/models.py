@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.configuration import Neighbourhoods
-from pointset.data.neighbourhoods import joint_kind, numbers_of_kind, points_of_kind, stored_numbers
+from pointset.data.neighbourhoods import joint_kind, points_of_kind, stored_numbers
 from pointset.data.normalize import center_standardize
 from pointset.data.ragged import batches_of_one_size
 from pointset.data.turns import Columns, turned
@@ -185,8 +185,8 @@ class Baseline(nn.Module):
             if not numbers.shape[2]:
                 each = [stored_numbers(cloud, kind) for cloud in points[..., :3].cpu().numpy()]
                 numbers = torch.from_numpy(np.stack(each)).to(points)
-            for wanted in self._kinds:
-                told[wanted] = torch.cat([told["none"], numbers_of_kind(numbers, kind, wanted)], dim=2)
+            whole = torch.cat([told["none"], numbers], dim=2)
+            told |= {wanted: points_of_kind(whole, 3, kind, wanted) for wanted in self._kinds}
         return told
 
     def logits(self, blocks: list[Float[Tensor, "B k width"]]) -> Float[Tensor, "B classes"]:
