@@ -280,6 +280,7 @@ class _Work:
             *odd_sizes(sizes, shapes.labels),
             *odd_counts(shapes.counts, shapes.labels),
             *odd_extents([shapes.cloud(row) for row in rows]),
+            *shapes.isolated(),
             *odd_axes(self.blocks[0][:, 0].numpy(), shapes.labels, shapes.cloud, shapes.sets[0].up),
         ]
         for row, kind, note in found:

@@ -9,7 +9,6 @@ from numpy import ndarray
 
 from pointset.baselines.features import ShapeFeatures
 from pointset.data.axes import UP_TO_Z
-from pointset.data.preparation import isolated
 
 SIZE, COUNT = 8.0, 10.0
 """How many times larger or smaller than the median of its class a shape is odd, in size and in points."""
@@ -45,13 +44,11 @@ def _unlike_class(values: Float[ndarray, " N"], labels: Int[ndarray, " N"], most
 
 
 def odd_extents(clouds: Sequence[Float[ndarray, "n 3"]]) -> Iterator[Oddity]:
-    """Shapes that lie in a plane, and clouds with isolated points."""
+    """Shapes that lie in a plane."""
     for row, cloud in enumerate(clouds):
         spread = np.linalg.svd(cloud - cloud.mean(axis=0), compute_uv=False) if len(cloud) > 2 else np.zeros(3)
         if spread[-1] <= FLAT * max(spread[0], 1e-300):
             yield row, "flat", "its points lie in a plane" if spread[0] > 0 else "its points lie at one place"
-        elif count := int(isolated(cloud).sum()):
-            yield row, "isolated points", f"{count:,} of {len(cloud):,} points are far from the others"
 
 
 def odd_axes(

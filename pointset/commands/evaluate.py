@@ -30,6 +30,7 @@ def evaluate(
     objective: Literal["log loss", "calibration error"] = "log loss",
     points: PointCount | None = None,
     on_error: Literal["raise", "skip"] | None = None,
+    keep_outliers: bool | None = None,
     up: GuessedUp = "auto",
 ) -> Result:
     """Test a trained model, on sets that are prepared as in its run.
@@ -45,6 +46,7 @@ def evaluate(
         objective: Of --calibrate: what the temperature makes as small as possible there; the log loss is less noisy.
         points: Points per set; default: as in the run (not its --train-points).
         on_error: "skip" continues without shapes that cannot be used; default: as in training.
+        keep_outliers: Keep isolated points of point clouds in files; default: as in training.
         up: The axis that points up in the data; auto assumes that of the run for its own data, for another card the
             card's, and for other files what `classify` assumes. Shapes with another axis are rotated. guess takes the
             turn in which the model knows the shapes of a folder best.
@@ -61,7 +63,7 @@ def evaluate(
     if up == "guess" and not (data and Path(data).is_dir()):
         raise PointsetError("--up guess looks at the files of a folder: give it with --data")
     turn = settled_up(up, trained, in_folders([Path(data or "")]) if up == "guess" else ())
-    sets = load_like(trained.data, split, data, on_error, points, turn)
+    sets = load_like(trained.data, split, data, on_error, points, turn, keep_outliers)
     evaluation = evaluate_sets(trained.network, sets)
     prediction = evaluation.prediction
     assert prediction is not None

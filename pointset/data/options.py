@@ -84,6 +84,8 @@ class DataOptions(WithFeatures):
     beside others."""
     on_error: OnError = "raise"
     """How to handle clouds or meshes that cannot be used: "raise" reports them all, "skip" continues without them."""
+    keep_outliers: bool = False
+    """Keep isolated points of clouds in files, such as a background."""
     features: tuple[str, ...] = ()
     """Point features beside the coordinates: "normals" (from meshes or files); for point clouds also "colors",
     "columns" (numbers without names), or fields by name: intensity,return_number."""

@@ -334,8 +334,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """How another shape becomes a set like these.
 
         `standardize` subtracts one number from all coordinates, so an off-centre shape would stay off-centre: if all
-        shapes are centred already, others are centred first. Arrays are taken with all their points; files lose
-        isolated ones.
+        shapes are centred already, others are centred first. Files lose isolated points unless the options keep them;
+        arrays keep them.
         """
         how = self.options.normalize
         if how == "standardize" and self.source_pool.is_centred(self.rows.numpy()):
@@ -349,7 +349,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             pool_points=max(1, int(self.source_pool.sizes.max(initial=0))),
             features=self.options.features,
             inputs=self.inputs,
-            isolated="leave out" if is_on_disk(self.source) else "keep",
+            isolated="leave out" if is_on_disk(self.source) and not self.options.keep_outliers else "keep",
             neighbourhoods=self.neighbourhoods,
         )
 

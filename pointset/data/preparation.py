@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
@@ -21,6 +21,7 @@ from pointset.data.axes import TURNS, Axis, check_up, turned_up, usual_up
 from pointset.data.neighbourhoods import stored_numbers
 from pointset.data.normalize import STANDARDIZED, is_standardized, normalize_points, normalize_rows
 from pointset.data.options import Normalize, Sampler, WithFeatures
+from pointset.data.outliers import without_outliers
 from pointset.data.readers.clouds import Cloud, require_cloud
 from pointset.data.readers.formats import is_mesh_file, require_shape_file, suffix_of
 from pointset.data.readers.meshes import Mesh
@@ -34,11 +35,6 @@ CLOUD_POINTS = 1024
 """Points of the cloud whose neighbourhoods are described, where a shape has as many: they depend on the density."""
 EXAMINED = 16_384
 """Most points of a cloud that are looked at; of a larger one a random part."""
-NEIGHBOURS = 4
-NEAR, FAR, STRAY, MANY = 1.8, 3.0, 10.0, 0.01
-"""Distances relative to the median, and a share of the points; see `isolated`."""
-FEWEST = 100
-"""Clouds with fewer points keep all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +71,7 @@ class Preparation(WithFeatures):
     inputs: Count = 3
     """Numbers of each point that are given: coordinates and features."""
     isolated: Literal["leave out", "keep"] = "keep"
-    """What happens to isolated points of clouds; see `isolated`."""
+    """What happens to isolated points of clouds; see `pointset.data.outliers`."""
     neighbourhoods: Neighbourhoods = "none"
     """What is said of each point's neighbourhood; see `pointset.data.neighbourhoods`."""
     least: PositiveShare = 0.5
@@ -159,7 +155,7 @@ class Preparation(WithFeatures):
             )
         cloud = _part(cloud, EXAMINED, seed)
         if not (keep or (untouched and self._is_set(cloud))):
-            cloud = cloud[kept_points(cloud.points, name)]
+            cloud = without_outliers(cloud, name)
         cloud = _part(cloud, self.cloud_points, seed)
         normals = None if cloud.normals is None else turned_up(cloud.normals, now, self.up)
         cloud = dataclasses.replace(cloud, points=turned_up(cloud.points, now, self.up), normals=normals)
@@ -226,39 +222,3 @@ def warn_of_turning(given: str | None, usually: str, wanted: Axis) -> None:
         UserWarning,
         stacklevel=4,
     )
-
-
-def isolated(points: Float[ndarray, "n 3"]) -> Bool[ndarray, " n"]:
-    """True for points far from all others: a few of the background change the normalisation, and every prediction.
-
-    Statistical outlier removal (Rusu et al., "Towards 3D point cloud based object maps for household environments",
-    2008, section 3.1), with medians, because outliers enlarge mean and standard deviation:
-
-    d is the mean distance of a point to its 4 nearest neighbours, m the median of d. Points with d > 10 m are isolated.
-    If more than 1 % of the points have d > 3 m, and not much more have d between 1.8 m and 3 m, the cloud is a surface
-    with a background: points with d > 3 m are isolated, too, and if fewer are between, those with d > 1.8 m. Of
-    ModelNet40's test clouds with the background of ModelNet40-C (severity 3), dumlp16-max+dumlp16 is right on 89 %
-    without their isolated points and on 4 % with them; of 1,000 clean clouds, 7 lose points, too.
-    """
-    if len(points) < FEWEST:
-        return np.zeros(len(points), bool)
-    from scipy.spatial import cKDTree
-
-    distances = cKDTree(points).query(points, NEIGHBOURS + 1)[0][:, 1:].mean(axis=1)
-    relative = distances / max(float(np.median(distances)), np.finfo(np.float64).tiny)
-    far, between = (relative > FAR).mean(), ((relative > NEAR) & (relative <= FAR)).mean()
-    if far <= MANY or between > 3 * far:
-        return relative > STRAY
-    return relative > (NEAR if between <= far else FAR)
-
-
-def kept_points(points: Float[ndarray, "n 3"], name: str) -> Bool[ndarray, " n"]:
-    """True for points that are not isolated, with a warning that names the cloud if there are others."""
-    left_out = isolated(points)
-    if left_out.any():
-        warnings.warn(
-            f"{name}: {left_out.sum():,} of {len(points):,} points left out as isolated (--keep-outliers, in Python "
-            "keep_outliers=True, keeps them)",
-            stacklevel=3,
-        )
-    return ~left_out

@@ -109,13 +109,28 @@ def test_isolated_points_are_left_out_of_clouds_of_any_size(chair, count):
 
 @pytest.mark.parametrize("normalize", ["unit-sphere", "standardize", "center-standardize"])
 def test_sets_of_a_dataset_keep_their_isolated_points(chair, normalize):
-    """Those of training kept them, and `evaluate` and `predict` are of the same points."""
+    """A normalised set is what a model was trained on, and `evaluate` and `predict` are of the same points."""
     points = np.concatenate([sample_points(chair, 300, seed=0), [[99.0, 99.0, 99.0]]])
     preparation = Preparation(normalize=normalize, isolated="leave out")
     with pytest.warns(UserWarning, match="1 of 301 points left out"):
         assert len(preparation.prepare(points).points) == 300
     sets = normalize_points(torch.from_numpy(points)[None].float(), normalize)[0]
     torch.testing.assert_close(preparation.prepare(sets).points, sets)
+
+
+def test_clouds_of_a_folder_lose_their_isolated_points_as_single_files_do(chair, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / "train" / name).mkdir(parents=True)
+        points = np.concatenate([sample_points(chair, 300, seed=0), [[99.0, 99.0, 99.0]]])
+        np.save(tmp_path / "train" / name / "one.npy", points.astype(np.float32))
+    with pytest.warns(UserWarning, match="2 of 2 files are read with a remark.*1 of 301 points left out as isolated"):
+        sets = pointset.load_dataset(tmp_path, points=300)
+    with pytest.warns(UserWarning, match="1 of 301 points left out"):
+        prepared = sets.preparation.prepare(tmp_path / "train" / "a" / "one.npy").points
+    for axis in range(3):
+        torch.testing.assert_close(prepared[:, axis].sort().values, sets.points[0, :, axis].sort().values)
+    whole = pointset.load_dataset(tmp_path, points=301, keep_outliers=True)
+    assert (whole.sizes.tolist(), whole.preparation.isolated) == ([301, 301], "keep")
 
 
 def test_neighbourhoods_are_those_of_the_cloud_and_not_of_the_set(chair):

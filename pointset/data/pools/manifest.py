@@ -25,17 +25,17 @@ from pointset.errors import QUOTED, PointsetError, described, one_line
 from pointset.runs.files import read_file
 from pointset.runs.progress import followed
 
-POOL_FORMAT = 4
+POOL_FORMAT = 5
 """Version of the pools' files and of the readers' and samplers' results; pools of another have other folders."""
 MANIFEST_FILE = "manifest.json"
 
 
 @dataclass(frozen=True)
 class Sampling(Checked):
-    """How shapes become points: meshes are sampled, clouds are read unchanged."""
+    """How shapes become points: meshes are sampled, clouds are read."""
 
     points: PointCount | None
-    """Points per mesh, P; None for clouds, which keep all points."""
+    """Points per mesh, P; None for clouds, which keep all but isolated points."""
     sampler: Sampler | Literal["as released"] = "uniform"
     """The sampler; `AS_RELEASED` for clouds."""
     seed: Seed = 0
@@ -44,12 +44,14 @@ class Sampling(Checked):
     """Keep the unit normal at each point too."""
     features: tuple[str, ...] = ()
     """Names of other point features of clouds to keep."""
+    keep_outliers: bool = False
+    """Keep isolated points of clouds too; see `pointset.data.outliers`."""
 
     @classmethod
     def of(cls, kind: FileKind, options: DataOptions) -> Self:
-        """The sampling of a folder of meshes, or of clouds, which keep all points."""
+        """The sampling of a folder of meshes, or of clouds."""
         if kind == "clouds":
-            return cls(None, AS_RELEASED, 0, options.has_normals, options.further)
+            return cls(None, AS_RELEASED, 0, options.has_normals, options.further, options.keep_outliers)
         return cls(options.pool_points, options.sampler, options.data_seed, options.has_normals)
 
     @property
@@ -107,6 +109,8 @@ class PoolEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Number of features per point, f, if any."""
     remarks: str = ""
     """The warnings that were given when it was read."""
+    isolated: int = 0
+    """Number of isolated points that were left out."""
 
 
 @dataclass(frozen=True)
