@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from pointset.data.point_sets import PointSets
-    from pointset.training.automatic import Automatic, Candidate
+    from pointset.training.automatic import Automatic
+    from pointset.training.candidates import Candidate
 
     Training = tuple[str, nn.Module, PointSets, Recipe]
 

@@ -21,31 +21,20 @@ import torch
 from torch import Tensor, nn
 
 from pointset.baselines.features import invariant_part
-from pointset.baselines.models import Mixture
 from pointset.configuration import check_seed
 from pointset.data.dataset import keys_of_all_splits
-from pointset.data.groups import Groups, assign_folds, number_groups
+from pointset.data.groups import assign_folds, number_groups
 from pointset.data.likeness.siblings import GIVEN, LIKENESS, Siblings, find_groups
 from pointset.data.neighbourhoods import joint_kind
 from pointset.data.options import POSES
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
-from pointset.evaluation.calibration import fit_temperature
 from pointset.runs import records
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.records import write_or_compare
 from pointset.runs.spreadsheets import as_csv
 from pointset.training.baselines import FEW_SHAPES, FOLDS, baseline_of, extract_rows, fit_head, judged, set_pose
-from pointset.training.candidates import (
-    NETWORK,
-    OWN,
-    ROWS,
-    TURNED_ROWS,
-    accuracy_interval,
-    fit_product,
-    log_losses,
-    mean_with_error,
-)
+from pointset.training.candidates import NETWORK, OWN, ROWS, TURNED_ROWS, Candidate, HeldOut
 from pointset.training.checkpoints import Fitted, RunFolder, core_seconds, describe_run
 from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
 from pointset.training.loading import load_run
@@ -54,8 +43,6 @@ from pointset.training.objectives import require_classes
 from pointset.zoo.models import MIXTURE, create_for, mix, set_preparation
 from pointset.zoo.predicting import predict
 
-MANY = 100
-"""On so many shapes, a network that is never wrong is taken although the mixture is not wrong either."""
 GROUPS_FILE = "groups.csv"
 """The groups of all shapes of the data, in the folder of the run."""
 
@@ -69,26 +56,6 @@ class Choice(TypedDict):
     rule: str
     agreement: float
     never_held_out: list[str]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A way to predict the classes of shapes, and how it did on shapes that it was not fitted to."""
-
-    name: str
-    accuracy: float
-    low: float
-    """Of the 95 % interval for new shapes (Wilson, Nadeau and Bengio), as is `high`."""
-    high: float
-    tested: int
-    """Number of held-out training shapes."""
-    seconds: float
-    """Core-seconds for the held-out fits; of a resumed training, those of the network by all of its processes."""
-    chosen: bool = False
-    seen: float | None = None
-    """Accuracy on held-out shapes of which siblings were trained on, where there are groups; of fits to rows."""
-    loss: float | None = None
-    """Log loss on the held-out shapes, at the best temperature."""
 
 
 @dataclass(frozen=True)
@@ -200,10 +167,10 @@ class _Choice:
         few = self.siblings.rule and len(train) <= FEW_SHAPES
         self.count = 2 * FOLDS if few else FOLDS  # few objects: a fit without a fifth of them would be another model
         self.folds = torch.from_numpy(assign_folds(self.siblings.groups, train.labels.tolist(), seed, self.count))
-        self.outputs: dict[str, Tensor] = {}
+        self.held_out = HeldOut(train.labels, self.siblings.groups, self.rows, seed)
+        self.outputs = self.held_out.outputs
         self.earlier = 0.0  # core-seconds of interrupted processes, whose work is used again
         self.seen: dict[str, float] = {}
-        self.members = [*self.rows]  # of the product
         self.neighbourhoods, self.told = True, ""
 
     def run(self) -> Automatic:
@@ -220,19 +187,17 @@ class _Choice:
         if plan.has_network:
             self.on_candidate(self._candidate(NETWORK))
         with self._timed(MIXTURE):
-            self.outputs[MIXTURE] = self._held_out_mixture()
-        name, reason = self._best()
+            self.held_out.add_product()
+        name, reason = self.held_out.best()
         history: list[dict[str, Any]] = []
-        needed = name == NETWORK or (name == MIXTURE and NETWORK in self.members)
+        needed = name == NETWORK or (name == MIXTURE and NETWORK in self.held_out.members)
         if plan.has_network and (needed or self.folder is not None):  # a run has a network to draw and to export
             network = self._fit_network(self.train, plan.steps, NETWORK, self.neighbourhoods)
             self.models[NETWORK], history = network.model, network.history if needed else []
         model = self._mixture() if name == MIXTURE else self.models[name]
         set_preparation(model, self.train.classes, self.train.preparation)
-        tested = judged(self.outputs[name])
-        if name != MIXTURE and tested.any():  # whose weights make its logits those of probabilities
-            logits, labels = self.outputs[name][tested].numpy(), self.train.labels[tested].numpy()
-            model.temperature = fit_temperature(logits, labels, groups=self._groups_of(tested))  # type: ignore[assignment]
+        if name != MIXTURE:  # whose weights make its logits those of probabilities
+            model.temperature = self.held_out.temperature(name)  # type: ignore[assignment]
         candidates = tuple(self._candidate(each, chosen=each == name) for each in self.outputs)
         never_held_out = np.setdiff1d(self.train.labels.numpy(), self.train.labels[self.folds >= 0].numpy())
         never = tuple(self.train.classes[label] for label in never_held_out)
@@ -258,7 +223,7 @@ class _Choice:
         if self.siblings.rule:
             folds = assign_folds(np.arange(len(labels)), labels.tolist(), self.seed, FOLDS)
             outputs = fit_head(baseline, blocks, labels, folds, self.siblings.groups, progress=self.progress)
-            self.seen[name] = float(self._right(outputs, judged(outputs)).mean())
+            self.seen[name] = float(self.held_out.right(outputs, judged(outputs)).mean())
         return fit_head(baseline, blocks, labels, self.folds.numpy(), self.siblings.groups, self.count, self.progress)
 
     @contextmanager
@@ -296,7 +261,7 @@ class _Choice:
         tested = judged(outputs)
         if tested.any() and plan.kinds == 2:
             alone = self._held_out_fold(plan.steps, 0, False)
-            losses = [self._loss(each, tested) for each in (outputs, alone)]
+            losses = [self.held_out.loss(each, tested) for each in (outputs, alone)]
             self.neighbourhoods = losses[0] <= losses[1]
             if not self.neighbourhoods:
                 outputs = alone
@@ -320,109 +285,19 @@ class _Choice:
             outputs[inside] = predict(network, self.train.subset(inside.nonzero().flatten())).logits.cpu()
         return outputs
 
-    def _held_out_mixture(self) -> Tensor:
-        """Held-out outputs of the product of candidates, in which the network is unless it clearly makes it worse.
-
-        Where the network was not judged, they are those of the product without it. Where nothing is held out, the
-        product is one of embeddings, which need the fewest shapes.
-        """
-        rows = self._held_out_product()
-        if not judged(rows).any():
-            self.members = [name for name in self.rows if name not in OWN]
-            return rows
-        if NETWORK not in self.outputs:
-            return rows
-        self.members.append(NETWORK)
-        mixed = self._held_out_product()
-        common = judged(mixed)
-        if common.any() and self._gain(rows, mixed) <= 0:
-            return torch.where(common[:, None], mixed, rows)
-        self.members.remove(NETWORK)
-        return rows
-
-    def _held_out_product(self) -> Tensor:
-        """Outputs of the product of the members, fitted to other shapes; NaN where one of them was not judged."""
-        members = {name: self.outputs[name] for name in self.members}
-        common = torch.stack([judged(outputs) for outputs in members.values()]).all(dim=0)
-        mixed = torch.full_like(self.outputs[self.rows[0]], torch.nan)
-        parts = torch.full((len(mixed),), -1)  # a single fold of the network has parts, too
-        own = self._groups_of(common)
-        parts[common] = torch.from_numpy(assign_folds(own, [0] * len(own), self.seed, FOLDS))
-        for part in range(FOLDS):
-            inside = parts == part
-            if inside.any():
-                product = self._product(~inside)
-                mixed[inside] = product.combine([outputs[inside] for outputs in members.values()])
-        return mixed
-
-    def _product(self, shapes: Tensor) -> Mixture:
-        """The product of the members that suits their held-out outputs of these shapes, bool [N], best."""
-        members = {name: self.outputs[name] for name in self.members}
-        return fit_product(members, self.train.labels, shapes, self.siblings.groups)
-
     def _mixture(self) -> nn.Module:
         """The model that multiplies the members, with the weights that suit their held-out outputs."""
-        model: Any = mix([self.models[name] for name in self.members])
+        model: Any = mix([self.models[name] for name in self.held_out.members])
         if not judged(self.outputs[MIXTURE]).any():
-            model.model.weights.fill_(1 / len(self.members))
+            model.model.weights.fill_(1 / len(self.held_out.members))
             return model
-        for name, fitted in self._product(torch.ones_like(self.folds, dtype=torch.bool)).named_buffers():
+        for name, fitted in self.held_out.product(torch.ones_like(self.folds, dtype=torch.bool)).named_buffers():
             setattr(model.model, name, fitted)
         return model
 
-    def _best(self) -> tuple[str, str]:
-        """The product, unless the log loss of another candidate is smaller by a standard error, and why.
-
-        On few shapes a single one is soon better by chance; a standard error is the margin of Breiman et al. 1984,
-        "Classification and Regression Trees", section 3.4.3, too. A network, which can be drawn and exported, is also
-        taken if neither is wrong on any of many shapes.
-        """
-        if not judged(self.outputs[MIXTURE]).any():
-            return MIXTURE, f"of {' and '.join(self.members)}; no shape can be held out to choose by"
-        if NETWORK in self.outputs and self._never_wrong():
-            return NETWORK, f"neither it nor the mixture is wrong on any of {MANY} shapes or more, and it can be drawn"
-        gains = {name: self._gain(own, self.outputs[MIXTURE]) for name, own in self.outputs.items() if name != MIXTURE}
-        best = max(gains, key=gains.__getitem__)
-        if gains[best] > 0:
-            return best, "its log loss is smaller than that of the mixture by a standard error"
-        return MIXTURE, "no other log loss is smaller by a standard error"
-
-    def _gain(self, outputs: Tensor, others: Tensor) -> float:
-        """How much more than a standard error the log loss is below that of other outputs, on the shapes of both."""
-        common = judged(outputs) & judged(others)
-        if not common.any():
-            return 0.0
-        smaller = self._losses(others, common) - self._losses(outputs, common)
-        mean, error = mean_with_error(smaller, self._groups_of(common))
-        return mean - error
-
-    def _never_wrong(self) -> bool:
-        """Whether the network and the product are right on all shapes that both were judged on, and these are many."""
-        both = [self.outputs[name] for name in (NETWORK, MIXTURE)]
-        common = judged(both[0]) & judged(both[1])
-        return int(common.sum()) >= MANY and all(bool(self._right(outputs, common).all()) for outputs in both)
-
-    def _right(self, outputs: Tensor, shapes: Tensor) -> Tensor:
-        """1.0 for each of these shapes [N] whose class is right by the outputs [N, classes], else 0.0."""
-        return (outputs[shapes].argmax(dim=1) == self.train.labels[shapes]).float()
-
-    def _groups_of(self, shapes: Tensor) -> Groups:
-        return self.siblings.groups[shapes.numpy()]
-
-    def _losses(self, outputs: Tensor, shapes: Tensor) -> Tensor:
-        return log_losses(outputs[shapes], self.train.labels[shapes], self._groups_of(shapes))
-
-    def _loss(self, outputs: Tensor, shapes: Tensor) -> float:
-        return float(self._losses(outputs, shapes).mean())
-
     def _candidate(self, name: str, chosen: bool = False) -> Candidate:
-        outputs, tested = self.outputs[name], judged(self.outputs[name])
-        right = self._right(outputs, tested)
         trained = len(self.train) * (1 - 1 / self.count)
-        interval = accuracy_interval(right, self._groups_of(tested), trained)
-        accuracy = float(right.sum()) / max(len(right), 1)
-        loss = self._loss(outputs, tested) if len(right) else None
-        return Candidate(name, accuracy, *interval, len(right), self.seconds[name], chosen, self.seen.get(name), loss)
+        return self.held_out.candidate(name, trained, self.seconds[name], self.seen.get(name), chosen)
 
     def _saved(self, choice: Automatic, steps: int, folder: RunFolder) -> Automatic:
         """The choice with the weights that its finished run has."""

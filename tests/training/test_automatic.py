@@ -1,6 +1,5 @@
 """The automatic choice of a classifier, and `pointset train` without a model's name, with groups of shapes."""
 
-import dataclasses
 import itertools
 import json
 import math
@@ -18,9 +17,9 @@ from pointset import PointsetError, cli, fit_automatic
 from pointset.commands.train import _group_lines, _of_modelnet
 from pointset.data.likeness.siblings import LIKENESS, Siblings
 from pointset.runs.spreadsheets import read_csv
-from pointset.training import automatic, fine_tuning
+from pointset.training import automatic, candidates, fine_tuning
 from pointset.training.baselines import FOLDS
-from pointset.training.candidates import accuracy_interval, fit_product
+from pointset.training.candidates import ROWS, HeldOut, accuracy_interval, fit_product
 from pointset.training.fine_tuning import BUDGET, Plan
 from pointset.zoo.predicting import predict
 
@@ -40,6 +39,11 @@ def choice(train):
     return automatic._Choice(train, 1.0, 0, None, False)
 
 
+@pytest.fixture
+def held_out(train):
+    return HeldOut(train.labels, np.arange(len(train)), ROWS, 0)
+
+
 @pytest.fixture(scope="module")
 def rows(train, tmp_path_factory):
     """A choice without time for a network, its folder, and the candidates that were told while it was made."""
@@ -49,8 +53,8 @@ def rows(train, tmp_path_factory):
 
 def test_rows_alone_if_the_budget_is_too_small_for_a_network(train, rows):
     best, run, told = rows
-    assert [candidate.name for candidate in told] == [*automatic.ROWS]
-    assert {candidate.name for candidate in best.candidates} == {*automatic.ROWS, "mixture"}
+    assert [candidate.name for candidate in told] == [*ROWS]
+    assert {candidate.name for candidate in best.candidates} == {*ROWS, "mixture"}
     (chosen,) = (candidate for candidate in best.candidates if candidate.chosen)
     assert all(candidate.low <= candidate.accuracy <= candidate.high for candidate in best.candidates)
     with pytest.raises(PointsetError, match="run has no network: its budget was too small to train one; train again"):
@@ -100,7 +104,7 @@ def test_a_choice_for_any_pose_gives_a_turned_shape_its_class(data, tmp_path, ca
 
 
 def test_a_chosen_mixture_is_saved_and_multiplies_its_members(data, train, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(automatic._Choice, "_best", lambda *_: ("mixture", "for this test"))
+    monkeypatch.setattr(HeldOut, "best", lambda *_: ("mixture", "for this test"))
     fitted = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False).fitted.model
     mixture = pointset.load_run(tmp_path / "run")[0].model
     assert (mixture.weights != 1).all()
@@ -136,13 +140,13 @@ def test_no_candidate_is_judged_on_shapes_that_it_was_fitted_to(train, choice, m
     # The network is the sets that it was fitted to.
     monkeypatch.setattr(automatic, "fit", lambda network, sets, *_, **__: SimpleNamespace(model=sets))
     monkeypatch.setattr(automatic, "predict", predicted)
-    monkeypatch.setattr(automatic, "fit_product", product)
+    monkeypatch.setattr(candidates, "fit_product", product)
     numbered = torch.arange(len(train)).float()[:, None].expand(-1, 2)  # outputs tell of which shape they are
-    choice.outputs = dict.fromkeys(automatic.ROWS, numbered)
+    choice.outputs |= dict.fromkeys(ROWS, numbered)
     choice.outputs["network"] = choice._held_out_network(Plan(60, FOLDS))
     assert len(used) == FOLDS + 1  # two kinds of network on the first fold
-    choice.members.append("network")
-    choice._held_out_product()
+    choice.held_out.members.append("network")
+    choice.held_out.of_product()
     assert len(used) == 2 * FOLDS + 1
     for fitted, judged in used:
         assert fitted.isdisjoint(judged)
@@ -161,54 +165,56 @@ def outputs_of(train, *, wrong: int = 0, margin: float = 3.0) -> torch.Tensor:
     [(4, 4, "mixture"), (3, 3, "mixture"), (0, 4, "surface-svm"), (4, 0, "network"), (1, 0, "network")],
 )
 def test_another_candidate_replaces_the_product_if_its_log_loss_is_smaller_by_a_standard_error(
-    surface, network, best, train, choice
+    surface, network, best, train, held_out
 ):
-    wrong = dict.fromkeys((*automatic.ROWS, "mixture"), 4) | {"surface-svm": surface, "network": network}
-    choice.outputs = {name: outputs_of(train, wrong=count) for name, count in wrong.items()}
-    assert choice._best()[0] == best
+    wrong = dict.fromkeys((*ROWS, "mixture"), 4) | {"surface-svm": surface, "network": network}
+    held_out.outputs = {name: outputs_of(train, wrong=count) for name, count in wrong.items()}
+    assert held_out.best()[0] == best
 
 
-def test_a_difference_of_one_group_alone_is_no_reason(train, choice):
-    choice.outputs = {name: outputs_of(train, wrong=4) for name in (*automatic.ROWS, "network", "mixture")}
-    choice.outputs["network"] = outputs_of(train)
-    choice.siblings = dataclasses.replace(choice.siblings, groups=np.repeat([0, 1], [4, 12]))
-    assert choice._best() == ("mixture", "no other log loss is smaller by a standard error")
+def test_a_difference_of_one_group_alone_is_no_reason(train, held_out):
+    held_out.outputs = {name: outputs_of(train, wrong=4) for name in (*ROWS, "network", "mixture")}
+    held_out.outputs["network"] = outputs_of(train)
+    held_out.groups = np.repeat([0, 1], [4, 12])
+    assert held_out.best() == ("mixture", "no other log loss is smaller by a standard error")
 
 
 @pytest.mark.parametrize(("many", "best"), [(16, "network"), (17, "mixture")])
-def test_a_network_is_taken_if_neither_is_ever_wrong_on_many_shapes(many, best, train, choice, monkeypatch):
-    monkeypatch.setattr(automatic, "MANY", many)
-    choice.outputs = {name: outputs_of(train) for name in (*automatic.ROWS, "mixture")}
-    choice.outputs["network"] = outputs_of(train, margin=2.0)
-    assert choice._best()[0] == best
+def test_a_network_is_taken_if_neither_is_ever_wrong_on_many_shapes(many, best, train, held_out, monkeypatch):
+    monkeypatch.setattr(candidates, "MANY", many)
+    held_out.outputs = {name: outputs_of(train) for name in (*ROWS, "mixture")}
+    held_out.outputs["network"] = outputs_of(train, margin=2.0)
+    assert held_out.best()[0] == best
 
 
-def test_each_candidate_is_compared_with_the_product_on_the_shapes_of_both(train, choice):
-    choice.outputs = {name: outputs_of(train) for name in (*automatic.ROWS, "network", "mixture")}
-    choice.outputs["mixture"][8:10] *= -1
-    choice.outputs["network"][6:] = torch.nan  # on its shapes the mixture is right
-    choice.outputs["network"][0] *= -1
-    name, reason = choice._best()
-    assert name == automatic.ROWS[0]
+def test_each_candidate_is_compared_with_the_product_on_the_shapes_of_both(train, held_out):
+    held_out.outputs = {name: outputs_of(train) for name in (*ROWS, "network", "mixture")}
+    held_out.outputs["mixture"][8:10] *= -1
+    held_out.outputs["network"][6:] = torch.nan  # on its shapes the mixture is right
+    held_out.outputs["network"][0] *= -1
+    name, reason = held_out.best()
+    assert name == ROWS[0]
     assert reason == "its log loss is smaller than that of the mixture by a standard error"
-    choice.outputs["network"][:] = torch.nan
-    assert choice._best() == (name, reason)
+    held_out.outputs["network"][:] = torch.nan
+    assert held_out.best() == (name, reason)
 
 
 @pytest.mark.parametrize(("rows", "mixed", "joins"), [(3, 3, True), (0, 8, False)])
-def test_the_network_is_in_the_product_unless_that_raises_the_log_loss(rows, mixed, joins, train, choice, monkeypatch):
+def test_the_network_joins_the_product_unless_that_raises_the_log_loss(
+    rows, mixed, joins, train, held_out, monkeypatch
+):
     products = [outputs_of(train, wrong=rows), outputs_of(train, wrong=mixed, margin=2.0)]
     products[1][12:] = torch.nan  # where the network was not judged
-    monkeypatch.setattr(choice, "_held_out_product", iter(products).__next__)
-    choice.outputs["network"] = outputs_of(train)
-    held_out = choice._held_out_mixture()
-    assert choice.members == [*automatic.ROWS, *["network"] * joins]
-    assert held_out[:12].equal(products[int(joins)][:12])
-    assert held_out[12:].equal(products[0][12:])
+    monkeypatch.setattr(held_out, "of_product", iter(products).__next__)
+    held_out.outputs["network"] = outputs_of(train)
+    held_out.add_product()
+    assert held_out.members == [*ROWS, *["network"] * joins]
+    assert held_out.outputs["mixture"][:12].equal(products[int(joins)][:12])
+    assert held_out.outputs["mixture"][12:].equal(products[0][12:])
 
 
 def test_few_shapes_leave_a_network_the_weight_of_one_of_all_members(train):
-    rows = {name: outputs_of(train, wrong=4) for name in automatic.ROWS}
+    rows = {name: outputs_of(train, wrong=4) for name in ROWS}
     some, groups = torch.ones(len(train), dtype=torch.bool), np.arange(len(train))
     product = fit_product({**rows, "network": outputs_of(train)}, train.labels, some, groups)
     assert 0.2 < product.weights[-1] < 0.4  # although it is right where they are wrong
@@ -218,7 +224,7 @@ def test_few_shapes_leave_a_network_the_weight_of_one_of_all_members(train):
 
 @pytest.mark.filterwarnings("ignore:of clouds with more points")
 def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(data, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(automatic._Choice, "_best", lambda *_: ("mixture", "for this test"))  # it needs all the others
+    monkeypatch.setattr(HeldOut, "best", lambda *_: ("mixture", "for this test"))  # it needs all the others
     monkeypatch.setattr(automatic._Choice, "_plan", lambda _: Plan(steps=8, folds=1))
     monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
     folder = tmp_path / "run"
@@ -238,7 +244,7 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(data, tm
     assert all(again.state_dict()[name].equal(tensor) for name, tensor in weights.items())
     names = [candidate["name"] for candidate in json.loads((folder / "candidates.json").read_text())]
     assert (folder / "network").exists()
-    assert names == [*automatic.ROWS, "network", "mixture"]
+    assert names == [*ROWS, "network", "mixture"]
     assert description["data"]["normalize"] == "center-standardize"
 
 
@@ -250,7 +256,7 @@ def test_the_seconds_of_a_resumed_network_are_those_of_all_processes(train, tmp_
     def resume(stop):
         with monkeypatch.context() as patched:
             if stop:
-                patched.setattr(automatic._Choice, "_held_out_mixture", lambda *_: 1 / 0)
+                patched.setattr(HeldOut, "add_product", lambda *_: 1 / 0)
             return fit_automatic(train, run=run, progress=False)
 
     with pytest.raises(ZeroDivisionError):
@@ -262,7 +268,7 @@ def test_the_seconds_of_a_resumed_network_are_those_of_all_processes(train, tmp_
     seconds = {candidate.name: candidate.seconds for candidate in resume(stop=False).candidates}
     assert seconds["network"] == pytest.approx(100 + 2 * 1000 * len(rows), abs=100)
     assert seconds["network"] > 2100
-    assert max(seconds[name] for name in (*automatic.ROWS, "mixture")) < 100
+    assert max(seconds[name] for name in (*ROWS, "mixture")) < 100
 
 
 @pytest.mark.slow
@@ -289,7 +295,7 @@ def test_a_baseline_is_neither_exported_nor_drawn_and_the_message_says_what_can_
 
 @pytest.mark.filterwarnings("ignore:of clouds with more points")
 def test_attend_draws_the_network_beside_a_chosen_baseline_and_says_so(data, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(automatic._Choice, "_best", lambda *_: ("surface-svm", "for this test"))
+    monkeypatch.setattr(HeldOut, "best", lambda *_: ("surface-svm", "for this test"))
     monkeypatch.setattr(automatic._Choice, "_plan", lambda _: Plan(steps=8, folds=1, kinds=1))
     monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
     folder = tmp_path / "run"
