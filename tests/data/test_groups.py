@@ -178,3 +178,12 @@ def test_names_without_meaning_give_no_rule(seed):
     codes = [md5(str(generator.integers(1 << 32)).encode()).hexdigest()[:8] for _ in objects]
     names = [f"c{o // 6}/{code}.pcd" for o, code in zip(objects.tolist(), codes, strict=True)]
     assert find_siblings(names, (objects // 6).tolist(), rows.astype(np.float32)).rule == ""
+
+
+@pytest.mark.parametrize("name", ["chair_{}_{}", "v{1}-chair-{0}"])
+def test_views_from_the_same_sides_are_grouped_by_object(name):
+    draw, objects, sides = np.random.default_rng(0).normal, np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20)
+    rows = [draw(size=(20, 8))[objects] + draw(size=(3, 8))[sides] + 0.6 * draw(size=(60, 8)) for _ in range(4)]
+    names = [f"c{label}/{name.format(*pair)}.npy" for label in range(4) for pair in zip(objects, sides, strict=True)]
+    found = find_siblings(names, np.repeat(np.arange(4), 60).tolist(), np.concatenate(rows).astype(np.float32))
+    assert found.count == 80

@@ -115,23 +115,27 @@ def find_siblings(names: Sequence[str], labels: Sequence[int], rows: Rows) -> Si
 
     A rule is confirmed if shapes have a sibling as their nearest shape of the class far more often than by chance. Of
     rules that are about as good, that with the smallest groups is taken; then coarser ones (families of objects), if
-    they also hold for shapes and the nearest shape of another group.
+    they also hold for shapes and the nearest shape of another group. If all objects are seen from the same sides, those
+    of one side are alike, too: of two rules that divide each other's groups, the one is taken that is surer among
+    shapes which the other keeps apart.
     """
-    candidates = groups_by_rule(names, labels)
+    candidates, classes = groups_by_rule(names, labels), np.asarray(labels)
     found = Siblings(np.arange(len(names)), "")
     while True:
-        nearest = nearest_elsewhere(rows, np.asarray(labels), found.groups)[:, 0]
-        agreements = {
-            rule: _agreement(groups, found.groups, np.asarray(labels), nearest)
-            for rule, groups in candidates.items()
-            if _is_coarser(groups, found.groups)
-        }
+        coarser = {rule: groups for rule, groups in candidates.items() if _is_coarser(groups, found.groups)}
+        agreements = {rule: _agreement(groups, found.groups, classes, rows)[0] for rule, groups in coarser.items()}
         best = max(agreements.values(), default=0.0)
         good = [rule for rule, agreement in agreements.items() if agreement >= max(AS_GOOD * best, AGREEMENT)]
         if not good:
             return found
-        rule = max(good, key=lambda name: candidates[name].max())
-        found = Siblings(candidates[rule], rule, agreements[rule])
+        rule = max(good, key=lambda name: coarser[name].max())
+        for other, groups in coarser.items():
+            own = coarser[rule]
+            if not (_is_coarser(groups, own) or _is_coarser(own, groups)):
+                agreement, sure = _agreement(groups, own, classes, rows)
+                if agreement >= AGREEMENT and sure > _agreement(own, groups, classes, rows)[1]:
+                    rule, agreements[other] = other, agreement
+        found = Siblings(coarser[rule], rule, agreements[rule])
 
 
 def _is_coarser(groups: Groups, finer: Groups) -> bool:
@@ -154,19 +158,28 @@ def nearest_elsewhere(rows: Rows, labels: ndarray, groups: Groups, count: int = 
     return nearest
 
 
-def _agreement(groups: Groups, finer: Groups, labels: ndarray, nearest: Groups) -> float:
-    """How much more often than by chance the nearest shape of another finer group is in the same one; 0 if not sure."""
-    from scipy.special import bdtrc
+def _agreement(groups: Groups, others: Groups, labels: ndarray, rows: Rows) -> tuple[float, float]:
+    """How much more often than by chance the nearest shape of another one of the `others` is in the same group.
 
-    others = np.bincount(labels)[labels] - group_sizes(finer)
-    siblings = group_sizes(groups) - group_sizes(finer)
-    tested = (nearest >= 0) & (siblings > 0) & (2 * siblings <= others)  # most of a class do not make a group
+    And how sure that is: minus the logarithm of the probability that chance gives as many (Chernoff's bound), where a
+    group counts once, because its shapes are not independent. Zeros if it may be chance.
+    """
+    from scipy.special import bdtrc, rel_entr
+
+    nearest = nearest_elsewhere(rows, labels, others)[:, 0]
+    both = number_groups(zip(groups.tolist(), others.tolist(), strict=True))
+    elsewhere = np.bincount(labels)[labels] - group_sizes(others)
+    siblings = group_sizes(groups) - group_sizes(both)
+    tested = (nearest >= 0) & (siblings > 0) & (2 * siblings <= elsewhere)  # most of a class do not make a group
     if tested.sum() < max(FEWEST, (siblings > 0).sum() / 2):
-        return 0.0
-    chance, found = siblings[tested] / others[tested], int((groups[nearest[tested]] == groups[tested]).sum())
+        return 0.0, 0.0
+    chance, found = siblings[tested] / elsewhere[tested], int((groups[nearest[tested]] == groups[tested]).sum())
     # two shapes that are each other's nearest are one event, so half of the shapes are counted
-    by_chance = bdtrc(found // 2 - 1, int(tested.sum()) // 2, chance.mean()) if found > 1 else 1.0
-    return float((found - chance.sum()) / (1 - chance).sum()) if by_chance < BY_CHANCE else 0.0
+    count, usual, share = int(tested.sum()) // 2, chance.mean(), found / tested.sum()
+    if found <= 1 or bdtrc(found // 2 - 1, count, usual) >= BY_CHANCE:
+        return 0.0, 0.0
+    sure = len(np.unique(groups[tested])) * (rel_entr(share, usual) + rel_entr(1 - share, 1 - usual))
+    return float((found - chance.sum()) / (1 - chance).sum()), float(sure)
 
 
 def find_twins(sets: PointSets, rows: Rows) -> Siblings:
