@@ -1,7 +1,7 @@
 """Is the accuracy that `pointset train` prints that of objects which it has not seen, if shapes have siblings?
 
 python scripts/experiments/siblings.py path/to/labeled_db path/to/modelnet9_obj path/to/modelnet40_ply_hdf5 \
-    [--first 0] [--count 24]    # writes results/siblings/; --count 0: the folders without siblings
+    [--first 0] [--count 24]    # writes results/siblings/; --count 0: folders without siblings, and with shared sides
 
 A number draws everything about a folder: whose objects it has, how many, what their siblings are and how they are
 named. The interval that is printed is compared with the accuracy on objects of which nothing was seen. Candidates are
@@ -19,12 +19,13 @@ import numpy as np
 
 import pointset
 from pointset.data import read_mesh
-from pointset.data.likeness.siblings import find_groups
+from pointset.data.groups import number_groups
+from pointset.data.likeness.siblings import find_groups, invariant_rows
 from pointset.data.sampling import sample_points
 from pointset.runs.spreadsheets import as_csv
 from pointset.training import automatic
 
-POINTS, DENSE, UNSEEN = 200, 4000, 40
+POINTS, DENSE, UNSEEN, SHARED = 200, 4000, 40, 40
 RESULTS = Path(__file__).parent / "results" / "siblings"
 Cloud = np.ndarray
 Draw = np.random.Generator
@@ -141,6 +142,10 @@ NAMES: dict[str, Callable[[str, int, int, int, int], str]] = {
 }
 
 
+TELLING = [naming for naming in NAMES if naming not in ("coral_lima_3", "IMG_0042 in order", "no telling name")]
+"""Those in which every object has a part of its own."""
+
+
 def make_sets(objects: list[tuple[str, Cloud]], sets: dict[str, Any], draw: Draw, most: int = 99) -> pointset.PointSets:
     """The siblings of some objects, at most so many of each."""
     clouds, labels, names = list[Cloud](), list[str](), list[str]()
@@ -233,6 +238,26 @@ def without_siblings(labeled: Path, simplified: Path, release: Path) -> Iterator
         yield {"folder": path.name, "shapes": len(sets), "groups found": find_groups(sets).rule or "none"}
 
 
+def shared_sides(number: int, objects: Objects) -> dict[str, Any]:
+    """Whether objects that were all seen from the same sides are found, by names of nine kinds."""
+    draw = np.random.default_rng([77, number])
+    found = objects.of(str(draw.choice(["ModelNet40", "labeled_db"])), draw)
+    classes, own, sides = (int(draw.integers(*ends)) for ends in ((2, 8), (4, 13), (3, 8)))
+    shapes, clouds = list[tuple[str, int, int]](), list[Cloud]()
+    for label, dense in [*found.items()][:classes]:
+        for place, side in np.ndindex(min(own, len(dense)), sides):
+            seen = seen_from(dense[place], 2 * np.pi * side / sides + 0.3, 0.9 * side / sides - 0.2, draw)
+            shapes.append((label, place, side))
+            clouds.append(seen.astype(np.float32))
+    true, right = number_groups((label, place) for label, place, _ in shapes), 0
+    rows = invariant_rows(pointset.from_arrays(clouds, [one[0] for one in shapes], normalize="none"))
+    for naming in TELLING:
+        names = [f"{one[0]}/{NAMES[naming](one[0].lower(), *one[1:], row, 0)}.pcd" for row, one in enumerate(shapes)]
+        sets = pointset.from_arrays(clouds, [one[0] for one in shapes], names=names, normalize="center-standardize")
+        right += np.array_equal(find_groups(sets, rows=rows).groups, true)
+    return {"folder": number, "classes": classes, "objects": own, "sides": sides, "right": right, "of": len(TELLING)}
+
+
 def main(labeled: Path, simplified: Path, release: Path, *, first: int = 0, count: int = 24) -> None:
     """Write both tables."""
     automatic.ROWS = ("features-svm", "surface-svm")  # type: ignore[assignment]
@@ -245,6 +270,9 @@ def main(labeled: Path, simplified: Path, release: Path, *, first: int = 0, coun
     if count == 0:
         table = as_csv([*without_siblings(labeled, simplified, release)])
         (RESULTS / "without_siblings.csv").write_text(table, encoding="utf-8")
+        print(table)
+        table = as_csv([shared_sides(number, objects) for number in range(SHARED)])
+        (RESULTS / "shared_sides.csv").write_text(table, encoding="utf-8")
         print(table)
 
 

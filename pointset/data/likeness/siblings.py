@@ -1,5 +1,6 @@
 """Which shapes are siblings: groups that names suggest, and that the shapes themselves confirm."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,8 @@ that chance leaves, and chance would give as many with less than this probabilit
 scripts/experiments/siblings.py."""
 AS_GOOD = 0.8
 """Share of the best agreement at which a rule with more groups is taken instead."""
+SURE = 10.0
+"""Minus the logarithm of that probability, from which a rule is confirmed among shapes that another keeps apart."""
 FEWEST = 8
 """Shapes with siblings from which a rule can be confirmed."""
 LIKENESS, GIVEN = "likeness", "given"
@@ -116,32 +119,50 @@ def find_siblings(names: Sequence[str], labels: Sequence[int], rows: Rows) -> Si
     A rule is confirmed if shapes have a sibling as their nearest shape of the class far more often than by chance. Of
     rules that are about as good, that with the smallest groups is taken; then coarser ones (families of objects), if
     they also hold for shapes and the nearest shape of another group. If all objects are seen from the same sides, those
-    of one side are alike, too: of two rules that divide each other's groups, the one is taken that is surer among
-    shapes which the other keeps apart.
+    of one side are alike, too: rules that divide each other's groups are also judged among shapes which the other keeps
+    apart, and the surer one is taken.
     """
-    candidates, classes = groups_by_rule(names, labels), np.asarray(labels)
-    found = Siblings(np.arange(len(names)), "")
+    groups, classes = {"": np.arange(len(names)), **groups_by_rule(names, labels)}, np.asarray(labels)
+
+    @cache
+    def nearest(apart: str) -> Groups:
+        return nearest_elsewhere(rows, classes, groups[apart])[:, 0]
+
+    @cache
+    def agreement(rule: str, apart: str) -> tuple[float, float]:
+        return _agreement(groups[rule], groups[apart], classes, nearest(apart))
+
+    found, agreed = "", 0.0
     while True:
-        coarser = {rule: groups for rule, groups in candidates.items() if _is_coarser(groups, found.groups)}
-        agreements = {rule: _agreement(groups, found.groups, classes, rows)[0] for rule, groups in coarser.items()}
-        best = max(agreements.values(), default=0.0)
-        good = [rule for rule, agreement in agreements.items() if agreement >= max(AS_GOOD * best, AGREEMENT)]
+        coarser = [rule for rule in groups if _is_coarser(groups[rule], groups[found])]
+        crossed = [
+            pair for pair in itertools.permutations(coarser, 2) if not _are_nested(*map(groups.__getitem__, pair))
+        ]
+        least = max([AGREEMENT, *(AS_GOOD * agreement(rule, found)[0] for rule in coarser)])
+        good = {rule: agreement(rule, found)[0] for rule in coarser if agreement(rule, found)[0] >= least}
         if not good:
-            return found
-        rule = max(good, key=lambda name: coarser[name].max())
-        for other, groups in coarser.items():
-            own = coarser[rule]
-            if not (_is_coarser(groups, own) or _is_coarser(own, groups)):
-                agreement, sure = _agreement(groups, own, classes, rows)
-                if agreement >= AGREEMENT and sure > _agreement(own, groups, classes, rows)[1]:
-                    rule, agreements[other] = other, agreement
-        found = Siblings(coarser[rule], rule, agreements[rule])
+            judged = {pair: agreement(*pair) for pair in crossed}
+            good = {rule: own for (rule, _), (own, sure) in judged.items() if own >= AGREEMENT and sure >= SURE}
+        if not good:
+            return Siblings(groups[found], found, agreed)
+        found = max(good, key=lambda rule: int(groups[rule].max()))
+        agreed = good[found]
+        for other, rule in crossed:
+            if rule != found:
+                continue
+            (own, sure), (_, less) = agreement(other, rule), agreement(rule, other)
+            if own >= AGREEMENT and sure > less:
+                found, agreed = other, own
 
 
 def _is_coarser(groups: Groups, finer: Groups) -> bool:
     """True if every one of the finer groups lies in one of these, and these are fewer."""
     joined = number_groups(zip(groups.tolist(), finer.tolist(), strict=True))
     return bool(joined.max(initial=0) == finer.max(initial=0) > groups.max(initial=0))
+
+
+def _are_nested(one: Groups, other: Groups) -> bool:
+    return _is_coarser(one, other) or _is_coarser(other, one)
 
 
 def nearest_elsewhere(rows: Rows, labels: ndarray, groups: Groups, count: int = 1) -> ndarray:
@@ -158,7 +179,7 @@ def nearest_elsewhere(rows: Rows, labels: ndarray, groups: Groups, count: int = 
     return nearest
 
 
-def _agreement(groups: Groups, others: Groups, labels: ndarray, rows: Rows) -> tuple[float, float]:
+def _agreement(groups: Groups, others: Groups, labels: ndarray, nearest: Groups) -> tuple[float, float]:
     """How much more often than by chance the nearest shape of another one of the `others` is in the same group.
 
     And how sure that is: minus the logarithm of the probability that chance gives as many (Chernoff's bound), where a
@@ -166,7 +187,6 @@ def _agreement(groups: Groups, others: Groups, labels: ndarray, rows: Rows) -> t
     """
     from scipy.special import bdtrc, rel_entr
 
-    nearest = nearest_elsewhere(rows, labels, others)[:, 0]
     both = number_groups(zip(groups.tolist(), others.tolist(), strict=True))
     elsewhere = np.bincount(labels)[labels] - group_sizes(others)
     siblings = group_sizes(groups) - group_sizes(both)
