@@ -10,6 +10,7 @@ the classical ones. Folders without siblings must get no group.
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import numpy as np
 import pointset
 from pointset.data import read_mesh
 from pointset.data.groups import number_groups
-from pointset.data.likeness.siblings import find_groups, invariant_rows
+from pointset.data.likeness.siblings import find_groups, invariant_rows, named_groups
 from pointset.data.sampling import sample_points
 from pointset.runs.spreadsheets import as_csv
 from pointset.training import automatic
@@ -239,23 +240,25 @@ def without_siblings(labeled: Path, simplified: Path, release: Path) -> Iterator
 
 
 def shared_sides(number: int, objects: Objects) -> dict[str, Any]:
-    """Whether objects that were all seen from the same sides are found, by names of nine kinds."""
+    """How often names of nine kinds tell the objects, if all are seen from the same sides."""
     draw = np.random.default_rng([77, number])
-    found = objects.of(str(draw.choice(["ModelNet40", "labeled_db"])), draw)
+    drawn = objects.of(str(draw.choice(["ModelNet40", "labeled_db"])), draw)
     classes, own, sides = (int(draw.integers(*ends)) for ends in ((2, 8), (4, 13), (3, 8)))
     shapes, clouds = list[tuple[str, int, int]](), list[Cloud]()
-    for label, dense in [*found.items()][:classes]:
+    for label, dense in [*drawn.items()][:classes]:
         for place, side in np.ndindex(min(own, len(dense)), sides):
             seen = seen_from(dense[place], 2 * np.pi * side / sides + 0.3, 0.9 * side / sides - 0.2, draw)
             shapes.append((label, place, side))
             clouds.append(seen.astype(np.float32))
-    true, right = number_groups((label, place) for label, place, _ in shapes), 0
+    true, found = number_groups((label, place) for label, place, _ in shapes), Counter[str]()
     rows = invariant_rows(pointset.from_arrays(clouds, [one[0] for one in shapes], normalize="none"))
     for naming in TELLING:
         names = [f"{one[0]}/{NAMES[naming](one[0].lower(), *one[1:], row, 0)}.pcd" for row, one in enumerate(shapes)]
-        sets = pointset.from_arrays(clouds, [one[0] for one in shapes], names=names, normalize="center-standardize")
-        right += np.array_equal(find_groups(sets, rows=rows).groups, true)
-    return {"folder": number, "classes": classes, "objects": own, "sides": sides, "right": right, "of": len(TELLING)}
+        sets = pointset.from_arrays(clouds, [one[0] for one in shapes], names=names, normalize="none")
+        named = named_groups(sets, rows=rows)
+        found["objects" if np.array_equal(named.groups, true) else "others" if named.rule else "none"] += 1
+    counts = {f"groups: {what}": found[what] for what in ("objects", "none", "others")}
+    return {"folder": number, "classes": classes, "of each": own, "sides": sides, **counts}
 
 
 def main(labeled: Path, simplified: Path, release: Path, *, first: int = 0, count: int = 24) -> None:

@@ -151,7 +151,7 @@ def find_siblings(names: Sequence[str], labels: Sequence[int], rows: Rows) -> Si
             if rule != found:
                 continue
             (own, sure), (_, less) = agreement(other, rule), agreement(rule, other)
-            if own >= AGREEMENT and sure > less:
+            if sure > less:
                 found, agreed = other, own
 
 
