@@ -15,7 +15,7 @@ from pointset.commands.flags import Chosen, DataFlags, Given, ModelFlags, Recipe
 from pointset.commands.terminal import Result
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError, one_line, raise_together
+from pointset.errors import PointsetError, one_line, quoted, raise_together
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.progress import write_line
 from pointset.training.recipe import Recipe
@@ -170,7 +170,7 @@ def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run
         {"run": str(run), "model": best.name, "reason": best.reason, "candidates": candidates, **groups},
         f"{len(sets):,} shapes of {len(sets.classes)} classes; accuracy on {held_out}:",
         rows,
-        *_group_lines(best, run),
+        *_group_lines(best, run, sets),
         *_of_modelnet(sets.classes),
         *repeats_in_words(sets.source, sets.options),
         *siblings_in_words(sets, siblings.rule),
@@ -188,11 +188,17 @@ def _show(candidate: "Candidate") -> None:
     write_line(f"{candidate.name:13} {share}, {loss}{candidate.seconds:.0f} core-seconds")
 
 
-def _group_lines(best: "Automatic", run: Path) -> Iterator[str]:
+def _group_lines(best: "Automatic", run: Path, sets: "PointSets") -> Iterator[str]:
     """What was held out together, and what was never held out."""
+    from pointset.data.groups import may_tell_groups
     from pointset.data.likeness.siblings import LIKENESS
     from pointset.training.automatic import GROUPS_FILE
 
+    if not best.siblings.rule and (rule := may_tell_groups(sets.names, sets.labels.tolist())):
+        yield (
+            f"names may tell groups, by {quoted(rule)}, and likeness does not confirm it: if several files show one "
+            f"object, the accuracy is too high; give --groups {quoted(rule)}"
+        )
     if best.siblings.rule == LIKENESS:  # up to 15 points off; see scripts/experiments/pages/siblings.md
         yield "the names tell no groups and likeness finds only some: the accuracy may be far off; give --groups"
     if best.siblings.rule:

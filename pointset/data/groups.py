@@ -20,6 +20,8 @@ from pointset.runs.spreadsheets import read_csv
 
 PARTS_CUT = 4
 """Most parts of a name that a rule keeps or drops."""
+MOST = 0.8
+"""Share of the shapes that have a sibling by names which may tell groups."""
 Groups = NDArray[np.int64]
 """The number of each shape's group, [N]."""
 Parts = tuple[str, ...]
@@ -86,6 +88,16 @@ def groups_by_rule(names: Sequence[str], labels: Sequence[int]) -> dict[str, Gro
         if len({*labels}) < groups.max(initial=0) + 1 < len(groups):
             found.setdefault(groups.tobytes(), (rule, groups))
     return dict(found.values())
+
+
+def may_tell_groups(names: Sequence[str], labels: Sequence[int]) -> str:
+    """The rule that drops the last part, if names of one form then leave most shapes in several groups of a class."""
+    rule = "all but its last 1 part"
+    groups = groups_by_rule(names, labels).get(rule)
+    if groups is None or len({*map(len, _parts(names, labels))}) > 1:
+        return ""
+    several = groups.max() + 1 >= 2 * len({*labels})
+    return rule if several and (group_sizes(groups) > 1).mean() >= MOST else ""
 
 
 def _parts(names: Sequence[str], labels: Sequence[int]) -> list[Parts]:

@@ -457,8 +457,17 @@ def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, c
     assert f"does not say the group of '{names[0]}'" in fail(capsys, *command, tmp_path / "other")
 
 
-@pytest.mark.parametrize("rule", [LIKENESS, "its numbers"])
-def test_groups_that_only_likeness_finds_are_said_to_be_uncertain(rule, tmp_path):
+@pytest.mark.parametrize(
+    ("rule", "name", "said"),
+    [
+        (LIKENESS, "{0}_{1}", ["the accuracy may be far off", "16 groups", "the group of every"]),
+        ("its numbers", "{0}_{1}", ["16 groups", "the group of every"]),
+        ("", "{0}_{1}", ["names may tell groups, by 'all but its last 1 part'"]),
+        ("", "{0}", []),
+    ],
+)
+def test_groups_that_are_not_sure_are_said_to_be_uncertain(rule, name, said, tmp_path):
     best = SimpleNamespace(siblings=Siblings(np.arange(16), rule, 0.9), never_held_out=())
-    first, *_ = _group_lines(best, tmp_path)
-    assert ("accuracy may be far off" in first) == (rule == LIKENESS)
+    names = [name.format(row // 2, row % 2) + ".off" for row in range(16)]
+    lines = [*_group_lines(best, tmp_path, SimpleNamespace(names=names, labels=torch.arange(16) // 8))]
+    assert [text in line for text, line in zip(said, lines, strict=True)] == [True] * len(said)
