@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.configuration import Neighbourhoods
-from pointset.data.neighbourhoods import joint_kind, points_of_kind, stored_numbers
+from pointset.data.neighbourhood_kinds import joint_kind, points_of_kind
+from pointset.data.neighbourhoods import stored_numbers
 from pointset.data.normalize import center_standardize
 from pointset.data.ragged import batches_of_one_size
 from pointset.data.turns import Columns, turned

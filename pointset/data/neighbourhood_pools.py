@@ -19,7 +19,8 @@ from torch import Tensor
 from pointset.configuration import Neighbourhoods
 from pointset.data.augmentations import Augmentation
 from pointset.data.catalogue.locate import home
-from pointset.data.neighbourhoods import COLUMNS, WIDTHS, joint_kind, stored_numbers
+from pointset.data.neighbourhood_kinds import COLUMNS, WIDTHS, joint_kind
+from pointset.data.neighbourhoods import stored_numbers
 from pointset.data.pool import Pool, fixed_indices
 from pointset.data.ragged import pad_rows
 from pointset.runs.atomic import write_atomically

@@ -17,8 +17,8 @@ from pointset.data.augmentations import Augmentation
 from pointset.data.axes import Axis
 from pointset.data.catalogue.cards import is_on_disk
 from pointset.data.groups import choose_groups, number_groups
+from pointset.data.neighbourhood_kinds import WIDTHS, numbers_of_kind
 from pointset.data.neighbourhood_pools import drawn_copies, kind_in, pool_with_copies, pool_with_neighbourhoods
-from pointset.data.neighbourhoods import WIDTHS, numbers_of_kind
 from pointset.data.normalize import normalize_rows
 from pointset.data.options import MORE_POINTS, SAMPLERS, DataOptions
 from pointset.data.pool import AS_RELEASED, Indices, Pool, fixed_indices, random_indices

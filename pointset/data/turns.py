@@ -6,7 +6,7 @@ import torch
 from torch import Generator, Tensor
 
 from pointset.configuration import Neighbourhoods
-from pointset.data.neighbourhoods import WIDTHS, turned_numbers
+from pointset.data.neighbourhood_kinds import WIDTHS, turned_numbers
 
 
 class Columns(NamedTuple):

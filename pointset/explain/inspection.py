@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pointset.data.neighbourhoods import points_of_kind
+from pointset.data.neighbourhood_kinds import points_of_kind
 from pointset.data.preparation import Prepared
 from pointset.errors import PointsetError
 from pointset.explain.faithfulness import Curves, check_explanations

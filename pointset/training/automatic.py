@@ -25,7 +25,7 @@ from pointset.configuration import check_seed
 from pointset.data.dataset import keys_of_all_splits
 from pointset.data.groups import assign_folds, number_groups
 from pointset.data.likeness.siblings import GIVEN, LIKENESS, Siblings, find_groups
-from pointset.data.neighbourhoods import joint_kind
+from pointset.data.neighbourhood_kinds import joint_kind
 from pointset.data.options import POSES
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError

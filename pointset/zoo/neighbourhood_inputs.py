@@ -7,7 +7,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import Neighbourhoods
-from pointset.data.neighbourhoods import CONSTANTS, WIDTHS, numbers_in_batch
+from pointset.data.neighbourhood_kinds import WIDTHS
+from pointset.data.neighbourhoods import CONSTANTS, numbers_in_batch
 from pointset.data.point_sets import PointSets
 
 LARGEST = 5.0

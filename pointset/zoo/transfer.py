@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.data.axes import UP_TO_Z
-from pointset.data.neighbourhoods import turned_numbers
+from pointset.data.neighbourhood_kinds import turned_numbers
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.zoo.classifiers import SetClassifier

@@ -9,7 +9,7 @@ import pointset
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.baselines.models import BASELINES, EMBEDDERS, PENALTY, WIDTH, Baseline, Mixture, SupportVectors
 from pointset.data.likeness.features import HISTOGRAM_BINS, invariant_features
-from pointset.data.neighbourhoods import WIDTHS
+from pointset.data.neighbourhood_kinds import WIDTHS
 from pointset.training.baselines import extract_rows, fit_head, set_pose
 from pointset.zoo.models import mix
 from pointset.zoo.transfer import start_from, turn_inputs

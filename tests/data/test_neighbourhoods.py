@@ -13,18 +13,16 @@ import pointset
 from pointset import PointSets
 from pointset.data import augmentation_from_names
 from pointset.data.augmentations import SURROUNDINGS
+from pointset.data.neighbourhood_kinds import PAIRS, SCALES, WIDTHS
 from pointset.data.neighbourhood_pools import COPIES, WHOLE
 from pointset.data.neighbourhoods import (
     EPSILON,
     FEWEST,
     GAP,
     NEAREST,
-    PAIRS,
     PART,
-    SCALES,
     SIZE,
     USUAL_POINTS,
-    WIDTHS,
     neighbourhood_numbers,
     numbers_in_batch,
     stored_numbers,

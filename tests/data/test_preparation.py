@@ -14,7 +14,7 @@ from toy import write_furniture
 
 import pointset
 from pointset.data import normalize_points, sample_points
-from pointset.data.neighbourhoods import WIDTHS
+from pointset.data.neighbourhood_kinds import WIDTHS
 from pointset.data.preparation import CLOUD_POINTS, EXAMINED, Preparation
 from pointset.data.readers.off import write_off
 from pointset.data.shapes10.build import make_shape

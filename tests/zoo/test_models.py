@@ -13,7 +13,8 @@ from toy import OWN_WEIGHTS, covering_models, normal
 import pointset
 from pointset import PointsetError, Recipe
 from pointset.data.axes import UP_TO_Z
-from pointset.data.neighbourhoods import WIDTHS, neighbourhood_numbers
+from pointset.data.neighbourhood_kinds import WIDTHS
+from pointset.data.neighbourhoods import neighbourhood_numbers
 from pointset.nn import registry
 from pointset.zoo.names import NEIGHBOURHOODS, used_options, zoo_name
 from pointset.zoo.transfer import start_from, turn_inputs, without_neighbourhoods
