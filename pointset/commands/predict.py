@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pointset.commands.flags import Predictions, Reading, ReadingFlags
 from pointset.commands.terminal import Result, Table, counted
-from pointset.commands.trained import DO_NOT_TRUST, FEW, Model, load_model, run_over_files, usual
+from pointset.commands.trained import DO_NOT_TRUST, FEW, Model, left_out, load_model, run_over_files, usual
 from pointset.data.options import POSES
 from pointset.errors import PointsetError
 from pointset.zoo.pretrained import ANY_POSE
@@ -77,10 +77,10 @@ def classify(
         "seconds": seconds,
         "accuracy": accuracy if known else None,
         "of_known_class": known,
-        "left_out": {failure.name: failure.reason for failure in failures},
+        "left_out": failures,
         **({} if output else {"predictions": [guess.as_dict() for guess in guesses]}),
     }
-    return Result(data, *text, *(f"left out {failure.name}: {failure.reason}" for failure in failures))
+    return Result(data, *text, *left_out(failures))
 
 
 def _classes(guesses: "Sequence[Guess]") -> list[str | Table]:

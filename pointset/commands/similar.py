@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from pointset.commands.flags import Reading, ReadingFlags, out_file
-from pointset.commands.terminal import Result, Table
-from pointset.commands.trained import Trained, load_model, run_over_files, settled_up
+from pointset.commands.terminal import Result, Table, counted
+from pointset.commands.trained import Trained, left_out, load_model, require_network, run_over_files, settled_up
 from pointset.configuration import Count
 from pointset.data.readers.formats import require_shape_file
 from pointset.errors import PointsetError, escaped
@@ -48,13 +48,13 @@ def embed(
         output: File for the rows (*.npz or *.csv), with the names, classes and paths of the shapes.
     """
     start = perf_counter()
-    embedded = _embed(load_model(EMBEDDER if model is None else model), files, reading)
+    embedded, failures = _embed(load_model(EMBEDDER if model is None else model), files, reading)
     embedded.save(output)
     (count, width), seconds = embedded.rows.shape, perf_counter() - start
-    return Result(
-        {"output": str(output), "model": embedded.model, "shapes": count, "width": width, "seconds": seconds},
-        f"saved in {output}: {count:,} shapes, {width} numbers each, by {embedded.model} in {seconds:.1f} s",
-    )
+    data = {"output": str(output), "model": embedded.model, "shapes": count, "width": width, "seconds": seconds}
+    shapes = counted(count, "shape")
+    line = f"saved in {output}: {shapes}, {width} numbers each, by {embedded.model} in {seconds:.1f} s"
+    return Result(data | {"left_out": failures}, line, *left_out(failures))
 
 
 def find(
@@ -92,8 +92,8 @@ def find(
     trained = load_model(embedded.model if embedded is not None else EMBEDDER if model is None else model)
     files = in_folders([folder] if embedded is None else map(Path, embedded.files))
     reading = replace(reading, up=settled_up(reading.up, trained, files))
-    query = _embed(trained, [shape], reading).rows  # before the folder, which may take minutes
-    embedded = embedded or _embed(trained, [folder], reading)
+    query = _embed(trained, [shape], reading)[0].rows  # before the folder, which may take minutes
+    embedded, failures = (embedded, {}) if embedded else _embed(trained, [folder], reading)
     rows: Table = [
         {
             "shape": embedded.names[row],
@@ -107,16 +107,21 @@ def find(
         _draw(trained.network, shape, query[0], rows, reading, f"Embeddings of {embedded.model}.", output)
     shown = [{**row, "distance": f"{row['distance']:.3g}"} for row in rows]
     data = {"model": embedded.model, "shape": str(shape), "similar": rows, "output": output and str(output)}
-    line = f"of {len(embedded.files):,} shapes, by {embedded.model}" + (f"; saved in {output}" if output else "")
-    return Result(data, [{name: row[name] for name in ("shape", "class", "distance")} for row in shown], line)
+    shapes, where = counted(len(embedded.files), "shape"), f"; saved in {output}" if output else ""
+    table = [{name: row[name] for name in ("shape", "class", "distance")} for row in shown]
+    line = f"of {shapes}, by {embedded.model}{where}"
+    return Result(data | {"left_out": failures}, table, line, *left_out(failures))
 
 
-def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "Embedded":
+def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "tuple[Embedded, dict[str, str]]":
+    """The rows of files, and the reasons by name of those that are left out."""
     from pointset.evaluation.embedding import Embedded, embed_files
     from pointset.evaluation.shape_files import in_folders
 
-    rows, _ = run_over_files(embed_files, trained, in_folders(paths), reading, "embedding")
-    return Embedded.of(trained.name, rows)
+    if trained.description["model"].get("members"):
+        require_network(trained, "embedded")
+    rows, failures = run_over_files(embed_files, trained, in_folders(paths), reading, "embedding")
+    return Embedded.of(trained.name, rows), failures
 
 
 def _draw(

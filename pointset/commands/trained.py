@@ -1,7 +1,7 @@
 """The trained model that a command works with: the same option, `--model`, everywhere."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -111,8 +111,8 @@ def run_over_files(
     files: "Sequence[ShapeFile]",
     reading: Reading,
     what: str,
-) -> "tuple[list[T], list[Failure]]":
-    """What a function such as `classify_files` says of files, and the failures that --on-error allows."""
+) -> "tuple[list[T], dict[str, str]]":
+    """What a function such as `classify_files` says of files, and the reasons by name of those that are left out."""
     from pointset.data.readers.formats import require_shape_file
     from pointset.data.unusable import refuse_or_leave_out
     from pointset.evaluation.shape_files import Failure
@@ -129,9 +129,13 @@ def run_over_files(
     found = of_files(trained.on_device(), files, up=up, keep_outliers=reading.keep_outliers)
     answered = list(followed(found, what, "shape", len(files), show=len(files) > FEW))
     results = [answer for answer in answered if not isinstance(answer, Failure)]
-    failures = [answer for answer in answered if isinstance(answer, Failure)]
+    failures = {answer.name: answer.reason for answer in answered if isinstance(answer, Failure)}
     if len(failures) == 1 and not results:
-        raise PointsetError(failures[0].reason)
-    reasons = {failure.name: failure.reason for failure in failures}
-    refuse_or_leave_out(reasons, len(results), reading.on_error, "files", "repair them")
+        raise PointsetError(*failures.values())
+    refuse_or_leave_out(failures, len(results), reading.on_error, "files", "repair them")
     return results, failures
+
+
+def left_out(failures: Mapping[str, str]) -> list[str]:
+    """A line for each file that is left out."""
+    return [f"left out {name}: {reason}" for name, reason in failures.items()]

@@ -109,8 +109,8 @@ def numbers_in_batch(
     real = torch.ones_like(points[:, :, :1]) if mask is None else mask[:, :, None].to(points.dtype)
     count = real.sum(dim=1, keepdim=True).clamp(min=1)
     moved = (points - (points * real).sum(dim=1, keepdim=True) / count) * real
-    radius = (moved.square().sum(dim=(1, 2), keepdim=True) / count).sqrt()
-    moved = moved / torch.where(radius > 0, radius, 1.0)
+    spread = moved.square().sum(dim=(1, 2), keepdim=True) / count
+    moved = moved / torch.where(spread > 0, spread, 1.0).sqrt()  # a root of zero has no gradient
     # Points at no place make k neighbours of any set, so that an exported model takes sets of any size.
     others = torch.nn.functional.pad(moved, (0, 0, 0, SIZE))
     away = torch.nn.functional.pad(1 - real, (0, 0, 0, SIZE), value=1.0)[:, :, 0]
@@ -123,7 +123,7 @@ def numbers_in_batch(
     used = (used & (torch.arange(SIZE, device=points.device) < size)).mT
     chosen = others[:, None].expand(-1, moved.shape[1], -1, -1).gather(2, indices[..., None].expand(-1, -1, -1, 3))
     around = (chosen - moved[:, :, None]).permute(3, 0, 2, 1) * used
-    reach = around.square().sum(dim=0).amax(dim=-2).sqrt()
+    reach = around.square().sum(dim=0).amax(dim=-2).clamp(min=torch.finfo(moved.dtype).tiny).sqrt()
     near = indices.clamp(max=moved.shape[1] - 1).mT
     shifts = None
     if kind != "oriented":
@@ -184,7 +184,8 @@ def _numbers(
     size = torch.full_like(reach, around.shape[-2]) if used is None else used.sum(dim=-2).clamp(min=1).to(reach)
     mean, squares = around.sum(dim=-2) / size, products.sum(dim=-2) / size
     C = squares - torch.stack([mean[i] * mean[j] for i, j in PAIRS])
-    C = C / C[:3].sum(dim=0).clamp(min=torch.finfo(C.dtype).tiny)
+    trace = C[:3].sum(dim=0)
+    C = C / torch.where(trace > 0, trace, 1.0)
     values = _eigenvalues(C)
     s1, s2, s3 = (value.clamp(min=0).add(EPSILON).sqrt() for value in values)
     usual = (count / USUAL_POINTS * (SIZE / size)).log() / 2
@@ -245,7 +246,8 @@ def _eigenvalues(C: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     (a, b, c), (xy, xz, yz) = (C[:3] - mean).unbind(), C[3:].unbind()
     spread = ((a * a + b * b + c * c + 2 * (xy * xy + xz * xz + yz * yz)) / 6).clamp(min=1e-14).sqrt()
     determinant = a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz)
-    angle = (determinant / (2 * spread**3)).clamp(-1, 1).acos() / 3
+    cosine = determinant / (2 * spread**3)
+    angle = torch.where(cosine.abs() < 1, cosine, cosine.sign()).acos() / 3  # no gradient at 1: there it is infinite
     largest = mean + 2 * spread * angle.cos()
     smallest = mean + 2 * spread * (angle + 2 * math.pi / 3).cos()
     return largest, 3 * mean - largest - smallest, smallest

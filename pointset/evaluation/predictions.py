@@ -175,7 +175,7 @@ def validation_temperature(
     """The temperature that fits the validation split of a run best; see `fit_temperature`."""
     share = description["recipe"]["validation"]
     if share == 0.0:
-        raise PointsetError("the run has no validation split to calibrate on: train with --validation 0.1, for example")
+        raise PointsetError("the run has no validation split to calibrate on: train MODEL with --validation 0.1")
     if not is_on_disk(description["data"]["source"]):
         raise PointsetError(
             "the run was trained on data in memory, which is not saved with it, and calibration needs its validation "

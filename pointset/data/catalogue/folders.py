@@ -39,6 +39,7 @@ DEPTH = 2
 HIDDEN_FILES = (".", "__", "@", "~$", "$RECYCLE")
 """First characters of the names of files and folders that are ignored: of systems, of caches and of office programs."""
 TOO_DEEP = "more than two folders deep", "move them up"
+OBJECTS_IN_FOLDERS = "; if each folder has several shapes of one object, `train` and `compare` read it with --groups 2"
 BESIDE_SHAPES = "beside folders of shapes", "move them into a folder"
 UNREAD = "of formats that are not read", "unpack or convert them"
 PIPES = "that are pipes or devices", "save their content to files"
@@ -123,7 +124,8 @@ def list_folder(folder: Path, split: str, *, seed: int = 0, groups: str | None =
     name = split if split in listings else split_called(split)
     if name not in listings:
         known = one_line(", ".join(sorted(listings)), REPEATED)
-        raise PointsetError(f"{folder} has no shape in split {quoted(split)}: found {known}")
+        advice = "" if any(_are_splits([each]) for each in listings) else OBJECTS_IN_FOLDERS
+        raise PointsetError(f"{folder} has no shape in split {quoted(split)}: found {known}{advice}")
     return listings[name]
 
 
@@ -132,8 +134,8 @@ def list_splits(folder: Path, *, seed: int = 0, groups: str | None = None) -> di
 
     Hidden files, files that are neither meshes nor clouds, and text files beside meshes (notes) are skipped. Names are
     in Unicode's composed form (NFC). The splits train, test and validation may be called in other ways, such as
-    Training, 1_train, trn, eval or dev. Of files that differ in their suffix alone, one is listed. Folders of one shape
-    each inside a class, which are not called like splits, are shapes.
+    Training, 1_train, trn, eval or dev. Of files that differ in their suffix alone, one is listed. Folders in a class
+    that are not called like splits are shapes, if they have one file each, or objects of several files with `groups`.
 
     A class/file folder is split by a rule: within each class, files are ordered by a hash of (`seed`, name); the first
     fifth, rounded but at least one, is "test", and the others are "train". A class of one shape is "train". The split
@@ -147,7 +149,7 @@ def list_splits(folder: Path, *, seed: int = 0, groups: str | None = None) -> di
     _leave_out_copies(tree, {name for name in tree.files if suffix_of(name) not in NOTE_SUFFIXES})
     kind = _kind_of_files(tree)
     _leave_out_copies(tree, {*tree.files})
-    layout = _layout(tree)
+    layout = _layout(tree, grouped=groups is not None)
     parts = {name: dict(zip(layout.split("/"), name.split("/"), strict=True)) for name in tree.files}
     class_of = {name: own["class"] for name, own in parts.items()}
     rule = f"a fifth of the files of each class is test, by a hash of their names and seed {seed}"
@@ -217,8 +219,11 @@ def list_shapes(folder: Path) -> list[ShapeFile]:
     return sorted(shapes, key=lambda shape: shape.name)
 
 
-def _layout(tree: FileTree) -> str:
-    """The layout of a folder; a PointsetError if it is none of the three, or has a class without shapes."""
+def _layout(tree: FileTree, *, grouped: bool) -> str:
+    """The layout of a folder; a PointsetError if it is none of the three, or has a class without shapes.
+
+    With `grouped`, folders in a class may hold several shapes of one object.
+    """
     tops = [folder for folder in tree.folders if "/" not in folder]
     loose = sum("/" not in name for name in tree.files)
     if not tops or loose:
@@ -241,8 +246,9 @@ def _layout(tree: FileTree) -> str:
         tree.skipped[EMPTY] += folders
     if splits_first or not nested:
         return "split/class/file" if splits_first else "class/file"
-    are_shapes = not _are_splits(inner) and len({name.rpartition("/")[0] for name in nested}) == len(nested)
-    return "class/shape/file" if are_shapes else "class/split/file"
+    alone = not _are_splits(inner) and len({name.rpartition("/")[0] for name in nested}) == len(nested)
+    objects = grouped and not any(_are_splits([name]) for name in inner)
+    return "class/shape/file" if alone or objects else "class/split/file"
 
 
 def _are_splits(names: Iterable[str]) -> bool:

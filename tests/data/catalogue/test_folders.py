@@ -21,8 +21,8 @@ def touch(folder: Path, *names: str) -> None:
         path.touch()
 
 
-def names(folder: Path, split: str, seed: int = 0) -> set[str]:
-    return {shape.name for shape in list_folder(folder, split, seed=seed).shapes}
+def names(folder: Path, split: str, seed: int = 0, groups: str | None = None) -> set[str]:
+    return {shape.name for shape in list_folder(folder, split, seed=seed, groups=groups).shapes}
 
 
 @pytest.mark.parametrize(
@@ -88,6 +88,7 @@ def test_class_file_is_split_in_fifths_by_names_and_seed(tmp_path):
         (["cafe\u0301/a.off", "caf\u00e9/b.off"], "train", "two entries called 'caf\u00e9', in two Unicode forms"),
         (["bed/train/1.off", "bed/Train/2.off"], "train", "the splits 'train' and 'Train': give both one name"),
         (["chair/train/a.off"], "test", "no shape in split 'test': found train"),
+        (["chair/1/a.off", "chair/1/b.off"], "train", "found 1; if each folder .* read it with --groups 2"),
         (["chair/a.off", "chair/b.off"], "validation", "no shape in split 'validation': found test, train"),
         ([os.fsdecode(b"b\xe9d/train/1.off")], "train", r"holds b'b\\xe9d', a name that is not UTF-8: rename it"),
     ],
@@ -136,10 +137,14 @@ def test_other_folders_beside_classes_are_left_out_with_a_warning(tmp_path):
         assert names(tmp_path, "train") == {"bed/1.off"}
 
 
-def test_folders_of_one_shape_each_are_shapes(tmp_path):
+def test_folders_of_one_shape_each_are_shapes_and_with_groups_those_of_several(tmp_path):
     touch(tmp_path, *(f"{name}/model{number}/mesh.off" for name in ("bed", "chair") for number in range(5)))
     assert len(names(tmp_path, "train")) == 8
     assert len(names(tmp_path, "test")) == 2
+    touch(tmp_path, *(f"{name}/model{number}/copy.off" for name in ("bed", "chair") for number in range(5)))
+    train, test = ({*map(Path, names(tmp_path, split, groups="2"))} for split in ("train", "test"))
+    assert (len(train), len(test)) == (16, 4)
+    assert not {path.parent for path in train} & {path.parent for path in test}
 
 
 @pytest.mark.parametrize("table", ["index.csv", "predictions.csv"])
