@@ -1,6 +1,5 @@
 """Which shapes are siblings: groups that names suggest, and that the shapes themselves confirm."""
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -132,33 +131,31 @@ def find_siblings(names: Sequence[str], labels: Sequence[int], rows: Rows) -> Si
     def agreement(rule: str, apart: str) -> tuple[float, float]:
         return _agreement(groups[rule], groups[apart], classes, nearest(apart))
 
+    def crossing(rule: str) -> list[str]:
+        return [other for other in coarser if not _are_nested(groups[rule], groups[other])]
+
     found, agreed = "", 0.0
     while True:
         coarser = [rule for rule in groups if _is_coarser(groups[rule], groups[found])]
-        crossed = [
-            pair for pair in itertools.permutations(coarser, 2) if not _are_nested(*map(groups.__getitem__, pair))
-        ]
         least = max([AGREEMENT, *(AS_GOOD * agreement(rule, found)[0] for rule in coarser)])
         good = {rule: agreement(rule, found)[0] for rule in coarser if agreement(rule, found)[0] >= least}
         if not good:
-            judged = {pair: agreement(*pair) for pair in crossed}
-            good = {rule: own for (rule, _), (own, sure) in judged.items() if own >= AGREEMENT and sure >= SURE}
+            judged = [(rule, *agreement(rule, other)) for rule in coarser for other in crossing(rule)]
+            good = {rule: own for rule, own, sure in judged if own >= AGREEMENT and sure >= SURE}
         if not good:
             return Siblings(groups[found], found, agreed)
-        found = max(good, key=lambda rule: int(groups[rule].max()))
-        agreed = good[found]
-        for other, rule in crossed:
-            if rule != found:
-                continue
-            (own, sure), (_, less) = agreement(other, rule), agreement(rule, other)
-            if sure > less:
-                found, agreed = other, own
+        rule = max(good, key=lambda name: int(groups[name].max()))
+        surer = [other for other in crossing(rule) if agreement(other, rule)[1] > agreement(rule, other)[1]]
+        found, agreed = rule, good[rule]
+        if surer:
+            found = max(surer, key=lambda other: agreement(other, rule)[1])
+            agreed = agreement(found, rule)[0]
 
 
 def _is_coarser(groups: Groups, finer: Groups) -> bool:
     """True if every one of the finer groups lies in one of these, and these are fewer."""
-    joined = number_groups(zip(groups.tolist(), finer.tolist(), strict=True))
-    return bool(joined.max(initial=0) == finer.max(initial=0) > groups.max(initial=0))
+    count = finer.max(initial=0) + 1
+    return bool(groups.max(initial=0) + 1 < count == len(np.unique(groups * count + finer)))
 
 
 def _are_nested(one: Groups, other: Groups) -> bool:
