@@ -51,8 +51,7 @@ class Suspect:
     true_class: str
     split: str
     kind: str
-    """"unreadable", the kind of a twin, "label", or an oddity: "size", "points", "flat", "isolated points", "upward
-    axis"."""
+    """"unreadable", the kind of a twin, "label", or an oddity: "size", "points", "flat", "upward axis"."""
     note: str
     twin: str = ""
     """The shape that it is the same as, or for a label a shape of the class that it would be instead."""
@@ -280,7 +279,6 @@ class _Work:
             *odd_sizes(sizes, shapes.labels),
             *odd_counts(shapes.counts, shapes.labels),
             *odd_extents([shapes.cloud(row) for row in rows]),
-            *shapes.isolated(),
             *odd_axes(self.blocks[0][:, 0].numpy(), shapes.labels, shapes.cloud, shapes.sets[0].up),
         ]
         for row, kind, note in found:

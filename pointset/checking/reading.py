@@ -1,7 +1,6 @@
 """Read every file of a data set once: the shapes of all splits side by side, and what could not be read."""
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,12 +67,6 @@ class Shapes:
     def counts(self) -> Int[ndarray, " N"]:
         """Points of each shape in its file; of meshes, of its sampling."""
         return np.concatenate([sets.source_pool.sizes[sets.rows.numpy()] for sets in self.sets])
-
-    def isolated(self) -> Iterator[tuple[int, str, str]]:
-        """Clouds with isolated points, which are left out."""
-        for row, name in enumerate(self.names):
-            if count := self.entries[name].isolated if name in self.entries else 0:
-                yield row, "isolated points", f"{count:,} are far from the {self.counts[row]:,} others: left out"
 
     @property
     def failures(self) -> dict[str, str]:

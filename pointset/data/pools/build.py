@@ -38,7 +38,6 @@ from pointset.data.pools.manifest import (
     Source,
     read_manifest,
 )
-from pointset.data.readers.clouds import Cloud
 from pointset.data.readers.formats import naming
 from pointset.data.readers.reading import read_cloud, read_mesh
 from pointset.data.sampling import import_open3d, sample_points, seed_for
@@ -205,12 +204,11 @@ def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) 
 def make_pool_shape(shape: ShapeFile, sampling: Sampling) -> MadeShape:
     """Make the points of one file; after any failure, the entry is skipped and has the reason."""
     source, arrays, reason, caught = Source(-1, -1, None), PoolArrays(), "", list[warnings.WarningMessage]()
-    isolated = 0
     try:  # readers and samplers can raise many errors, which must not stop the other files
         with naming(shape.path, PointsetError), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")  # said once for all files, also by other processes
             source = Source.of(shape.path)
-            arrays, isolated = _arrays(shape, sampling)
+            arrays = _arrays(shape, sampling)
             if not source.is_current(shape.path):
                 raise PointsetError("changed while it was read: run again")
     except PointsetError as error:
@@ -226,22 +224,19 @@ def make_pool_shape(shape: ShapeFile, sampling: Sampling) -> MadeShape:
         size=len(arrays["points"]) if arrays and sampling.points is None else None,
         width=arrays["features"].shape[1] if "features" in arrays else None,
         remarks="" if reason else "; ".join(remarks),
-        isolated=isolated,
     )
     return entry, arrays
 
 
-def _arrays(shape: ShapeFile, sampling: Sampling) -> tuple[PoolArrays, int]:
-    """The points of a shape, and how many isolated ones were left out."""
-    isolated = 0
+def _arrays(shape: ShapeFile, sampling: Sampling) -> PoolArrays:
     if sampling.points is None:
-        whole = read_cloud(shape.path, normals=sampling.normals, features=sampling.features)
-        cloud = whole if sampling.keep_outliers else without_outliers(whole, str(shape.path))
-        isolated = len(whole.points) - len(cloud.points)
+        cloud = read_cloud(shape.path, normals=sampling.normals, features=sampling.features)
+        arrays = (cloud if sampling.keep_outliers else without_outliers(cloud, str(shape.path))).arrays
     else:
         seed, mesh = seed_for(sampling.seed, shape.name), read_mesh(shape.path)
-        cloud = Cloud(*sample_points(mesh, sampling.points, seed=seed, sampler=sampling.sampler, normals=True))
-    return {name: cloud.arrays[name].astype("<f4", copy=False) for name in sampling.arrays}, isolated
+        points, normals = sample_points(mesh, sampling.points, seed=seed, sampler=sampling.sampler, normals=True)
+        arrays = {"points": points, "normals": normals}
+    return {name: arrays[name].astype("<f4", copy=False) for name in sampling.arrays}
 
 
 def write_shape(file: Path, entry: PoolEntry, arrays: PoolArrays) -> None:

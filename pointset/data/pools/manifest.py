@@ -109,8 +109,6 @@ class PoolEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Number of features per point, f, if any."""
     remarks: str = ""
     """The warnings that were given when it was read."""
-    isolated: int = 0
-    """Number of isolated points that were left out."""
 
 
 @dataclass(frozen=True)
