@@ -90,11 +90,6 @@ class Check:
         tested, groups = np.array(self.shapes.splits) != "train", self.siblings.groups
         return int((tested & np.isin(groups, groups[~tested])).sum())
 
-    @property
-    def tested(self) -> str:
-        """The splits other than train, such as "test and validation"."""
-        return " and ".join(sorted({*self.shapes.splits} - {"train"}))
-
     def of(self, where: str) -> list[Suspect]:
         """The suspects of one place of `ORDER`."""
         return [each for each in self.suspects if each.where == where]

@@ -119,17 +119,18 @@ def check(
     total = len(found.suspects)
     more = f"; the first {SUSPECTS_SHOWN} of each kind above" if total > len(rows) else ""
     lines: list[str | Table] = [*overview(found.shapes), *([rows] if rows else [])]
+    tested = " and ".join(sorted({*found.shapes.splits} - {"train"}))
     if found.siblings.rule:
         lines.append(f"{found.siblings.count:,} groups of shapes that belong together, by {found.siblings.origin}")
         if found.divided:
             lines.append(
-                f"groups of training shapes hold {counted(found.divided, f'{found.tested} shape')}, too: of a class/"
+                f"groups of training shapes hold {counted(found.divided, f'{tested} shape')}, too: of a class/"
                 f"file folder, `train` and `compare` keep groups together with --groups {quoted(found.siblings.rule)}"
             )
     if found.leaks:
         tests = sum(split != "train" for split in found.shapes.splits)
         lines.append(
-            f"{found.leaks:,} of {tests:,} {found.tested} shapes are in another split, too, or hardly differ from a "
+            f"{found.leaks:,} of {tests:,} {tested} shapes are in another split, too, or hardly differ from a "
             "shape there: look at the page, and leave them out with --without of `train` and `compare`"
         )
     lines.append(

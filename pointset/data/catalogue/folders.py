@@ -225,9 +225,8 @@ def _layout(tree: FileTree, *, grouped: bool) -> str:
     With `grouped`, folders in a class may hold several shapes of one object.
     """
     tops = [folder for folder in tree.folders if "/" not in folder]
-    loose = sum("/" not in name for name in tree.files)
+    loose = sum("/" not in name for name in tree.files) + len(tree.skipped[BESIDE_SHAPES]) * (not tops)
     if not tops or loose:
-        loose = loose or len(tree.skipped[BESIDE_SHAPES])
         where = f"beside {counted(len(tops), 'folder')}" if tops else "in no folder"
         content = f"{counted(loose, 'mesh or cloud file')} {where}" if loose else "no folder in it"
         unread = [path.name for reason in (TABLES, UNREAD) for path in tree.skipped[reason]]
