@@ -114,6 +114,9 @@ def test_a_chosen_mixture_is_saved_and_multiplies_its_members(data, train, tmp_p
     shape = data / "test" / "flat" / "flat_0.npy"
     said = fail(capsys, "attend", shape, "--model", tmp_path / "run", "-o", tmp_path / "a.html")
     assert "only a network can be drawn: train with a larger --budget" in said  # the budget was too small for one
+    pointset.pack_run(tmp_path / "run", tmp_path / "p.pointset")
+    said = fail(capsys, "export", "--model", tmp_path / "p.pointset", "-o", tmp_path / "a.pt2")
+    assert "exported: pack the network of the run (its folder network) if it has one, or train with" in said
 
 
 @pytest.mark.parametrize(("classes", "lines"), [(("Chair", "night stand", "x", "y"), 1), (("chair", "x", "y"), 0)])
