@@ -54,6 +54,11 @@ def quoted(value: object, most: int = QUOTED) -> str:
     return one_line(_Short(most).repr(value), most + len("''"))
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things, such as 1,024 points or 2 classes."""
+    return f"{number:,} {what}{'' if number == 1 else 'es' if what.endswith('s') else 's'}"
+
+
 def described(value: Any) -> str:
     """Describe a value: "float32 [2, 5, 3]" for a tensor or an array, otherwise its type."""
     shape, kind = getattr(value, "shape", None), getattr(value, "dtype", None)

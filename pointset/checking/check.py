@@ -22,6 +22,7 @@ from pointset.data.likeness.siblings import Siblings, connected, find_siblings, 
 from pointset.data.likeness.twins import Surface, fit_surfaces
 from pointset.data.readers.formats import is_mesh_file, suffix_of
 from pointset.data.readers.reading import read_mesh
+from pointset.errors import counted
 from pointset.runs.atomic import write_for_user
 from pointset.runs.progress import followed
 from pointset.runs.spreadsheets import as_csv
@@ -79,12 +80,12 @@ class Check:
 
     @property
     def leaks(self) -> int:
-        """Number of test shapes that stand in training too, or look as if they did: see their `kind`."""
+        """Number of shapes that stand in another split too, or look as if they did: see their `kind`."""
         return len({each.file for each in self.suspects if each.where == "split"})
 
     @property
     def divided(self) -> int:
-        """Number of test shapes whose group has training shapes, too."""
+        """Number of shapes of other splits whose group has training shapes, too."""
         tested, groups = np.array(self.shapes.splits) != "train", self.siblings.groups
         return int((tested & np.isin(groups, groups[~tested])).sum())
 
@@ -301,7 +302,7 @@ def overview(shapes: Shapes) -> Iterator[str]:
     """What the folder itself says: its classes and splits, and what is not used."""
     counts = Counter(shapes.classes[label] for label in shapes.labels)
     splits = ", ".join(f"{count:,} {split}" for split, count in Counter(shapes.splits).items())
-    yield f"{len(shapes.names):,} shapes of {len(shapes.classes)} classes; {splits}; {shapes.rule}"
+    yield f"{counted(len(shapes.names), 'shape')} of {counted(len(shapes.classes), 'class')}; {splits}; {shapes.rule}"
     yield from shapes.warnings
     by_case = defaultdict(list)
     for name in shapes.classes:

@@ -14,11 +14,11 @@ from cyclopts import App
 import pointset
 from pointset import viz
 from pointset.commands.flags import Flags, out_file
-from pointset.commands.terminal import Result, Table, counted
+from pointset.commands.terminal import Result, Table
 from pointset.commands.trained import load_model
 from pointset.configuration import COMMON, Seed
 from pointset.data.axes import GuessedUp, turned_up
-from pointset.errors import PointsetError, escaped, quoted
+from pointset.errors import PointsetError, counted, escaped, quoted
 
 SUSPECTS_SHOWN = 10
 """Suspects of each place that are printed."""
@@ -119,18 +119,19 @@ def check(
     total = len(found.suspects)
     more = f"; the first {SUSPECTS_SHOWN} of each kind above" if total > len(rows) else ""
     lines: list[str | Table] = [*overview(found.shapes), *([rows] if rows else [])]
+    tested = " and ".join(sorted({*found.shapes.splits} - {"train"}))
     if found.siblings.rule:
         lines.append(f"{found.siblings.count:,} groups of shapes that belong together, by {found.siblings.origin}")
         if found.divided:
             lines.append(
-                f"{found.divided:,} test shapes belong to groups of training shapes: of a class/file folder, `train` "
-                f"and `compare` keep groups together with --groups {quoted(found.siblings.rule)}"
+                f"groups of training shapes hold {counted(found.divided, f'{tested} shape')}, too: of a class/"
+                f"file folder, `train` and `compare` keep groups together with --groups {quoted(found.siblings.rule)}"
             )
     if found.leaks:
         tests = sum(split != "train" for split in found.shapes.splits)
         lines.append(
-            f"{found.leaks:,} of {tests:,} test shapes are training shapes or hardly differ from one: "
-            "look at the page, and leave them out with --without of `train` and `compare`"
+            f"{found.leaks:,} of {tests:,} {tested} shapes are in another split, too, or hardly differ from a "
+            "shape there: look at the page, and leave them out with --without of `train` and `compare`"
         )
     lines.append(
         f"{counted(total, 'suspect')} in {time.perf_counter() - started:.0f} s{more}"

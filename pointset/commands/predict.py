@@ -6,10 +6,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pointset.commands.flags import Predictions, Reading, ReadingFlags
-from pointset.commands.terminal import Result, Table, counted
+from pointset.commands.terminal import Result, Table
 from pointset.commands.trained import DO_NOT_TRUST, FEW, Model, left_out, load_model, run_over_files, usual
 from pointset.data.options import POSES
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, counted
 from pointset.zoo.pretrained import ANY_POSE
 
 if TYPE_CHECKING:

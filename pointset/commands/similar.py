@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from pointset.commands.flags import Reading, ReadingFlags, out_file
-from pointset.commands.terminal import Result, Table, counted
+from pointset.commands.terminal import Result, Table
 from pointset.commands.trained import Trained, left_out, load_model, require_network, run_over_files, settled_up
 from pointset.configuration import Count
 from pointset.data.readers.formats import require_shape_file
-from pointset.errors import PointsetError, escaped
+from pointset.errors import PointsetError, counted, escaped
 from pointset.runs.progress import followed
 
 if TYPE_CHECKING:

@@ -87,8 +87,3 @@ def _in_words(value: Any) -> str:
     elif isinstance(value, list | tuple):
         value = ("\n" if any(len(part) > 30 for part in value) else ", ").join(value)
     return "\n".join(map(escaped, str(value).splitlines()))
-
-
-def counted(number: int, what: str) -> str:
-    """A number of things, such as 1,024 points."""
-    return f"{number:,} {what}{'s' * (number != 1)}"

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     Training = tuple[str, nn.Module, PointSets, Recipe]
 
+NO_TEST = "the data has no test split: give other shapes with --data of `evaluate`"
+
 
 def train(
     model: Annotated[str | None, COMMON] = None,
@@ -66,6 +68,7 @@ def train(
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
     """
+    from pointset.data.dataset import has_test_split
     from pointset.data.repeats import repeats_in_words, siblings_in_words
     from pointset.training.devices import is_main
 
@@ -96,7 +99,7 @@ def train(
         text.append(f"validation accuracy {last['validation_accuracy']:.1%}")
     if sizes := recipe.sizes_in_words:
         text.append(f"trained on sets of {sizes}")
-    text.append(f"saved in {run}; next: pointset evaluate --model {run}")
+    text.append(f"saved in {run}; {f'next: pointset evaluate --model {run}' if has_test_split(sets) else NO_TEST}")
     text += [*repeats_in_words(sets.source, sets.options), *siblings_in_words(sets)]
     return Result({"run": str(run), "seconds": fitted.seconds, **last}, *text)
 
@@ -141,7 +144,7 @@ def _started(model: str | None, start: str, data: str, chosen: Chosen, seed: int
 
 def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run: Path) -> Result:
     """Train the best classifier within a budget, on sets with the chosen options."""
-    from pointset.data.dataset import check_data, load_split
+    from pointset.data.dataset import check_data, has_test_split, load_split
     from pointset.data.repeats import repeats_in_words, siblings_in_words
     from pointset.training.automatic import fit_automatic, refuse_other_run
 
@@ -159,7 +162,8 @@ def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run
             row["of seen groups %"] = "" if each.seen is None else f"{100 * each.seen:.1f}"
         loss = "" if each.loss is None else f"{each.loss:.2f}"
         rows.append(row | {"log loss": loss, "held out": each.tested, "core-seconds": f"{each.seconds:.0f}"})
-    commands = [f"evaluate --model {run}", f"classify path/to/new --model {run}"]
+    tested = has_test_split(sets)
+    commands = [f"evaluate --model {run}"] * tested + [f"classify path/to/new --model {run}"]
     if (run / "network").exists():
         commands.append(f"attend FILE --model {run}")
     candidates = [dataclasses.asdict(candidate) for candidate in best.candidates]
@@ -174,6 +178,7 @@ def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run
         *_of_modelnet(sets.classes),
         *repeats_in_words(sets.source, sets.options),
         *siblings_in_words(sets, siblings.rule),
+        *([] if tested else [NO_TEST]),
         f"* chosen ({best.reason}), and fitted to all {len(sets):,} shapes: saved in {run}. Next:",
         *(f"  pointset {command}" for command in commands),
     )

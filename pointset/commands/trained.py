@@ -67,11 +67,12 @@ def require_network(trained: Trained, verb: str, *, of_product: bool = False) ->
     model, inside = trained.description["model"], Path(trained.name) / "network"
     remedy = f"write --model {inside}" if inside.exists() else ""
     members = [member["name"] for member in model.get("members", ())]
+    of_run = "pack the network of the run (its folder network) if it has one, or " * Path(trained.name).is_file()
     if members and not (of_product and {*members} - {*BASELINES}):
-        remedy = remedy or "train with a larger --budget, or a network by name"
+        remedy = remedy or f"{of_run}train with a larger --budget, or a network by name"
         raise PointsetError(f"{trained.name} is a product of classifiers, and only a network can be {verb}: {remedy}")
     if (name := str(model.get("name"))) in BASELINES:
-        remedy = remedy or "train one by name"
+        remedy = remedy or f"{of_run}train one by name"
         raise PointsetError(f"{trained.name} is {name}, and only networks can be {verb}: {remedy}")
 
 

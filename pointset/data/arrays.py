@@ -118,7 +118,7 @@ def from_arrays(
 def _clouds(given: Any) -> list[Any]:
     """The N clouds of X as a list; `_cloud` checks each of them."""
     if getattr(given, "ndim", 3) == 2 or isinstance(given, str | bytes) or not hasattr(given, "__len__"):
-        alone = ": for one cloud give X[None]" if getattr(given, "ndim", 3) == 2 else ""
+        alone = ": give one cloud as X[None], flat ones as X.reshape(N, n, 3)" if getattr(given, "ndim", 3) == 2 else ""
         raise PointsetError(f"X must be an array [N, n, d], or a list of clouds [n, d], got {described(given)}{alone}")
     if not len(given):
         raise PointsetError("X is empty: give at least one cloud")

@@ -1,6 +1,7 @@
 """Load a dataset by name or from a folder, as point sets; load data as an earlier run did."""
 
 import dataclasses
+import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
@@ -104,6 +105,9 @@ def load_split(
     rows: Tensor | None = None
     if options.without is not None:
         rows = torch.tensor([row for row, shape in enumerate(pool.names) if shape not in left_out], dtype=torch.int64)
+        if len(pool) and not len(rows):
+            fault = f"without={quoted(options.without)} leaves out all {len(pool):,} {split} shapes of {folder}"
+            raise PointsetError(f"{fault}: delete the rows of shapes to keep from that table")
     if (options.normalize, options.up) == ("upright-axes", "y"):
         options = dataclasses.replace(options, normalize="upright-axes-y")
     _require_classes(pool.classes, classes, name)
@@ -210,7 +214,8 @@ def _folder_pool(
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(options.variant)} out")
     listing = list_folder(folder, split, seed=options.split_seed, groups=options.groups)
     check_against_card(listing.classes, len(listing.shapes), card, split, folder)
-    _require_classes(listing.classes, classes, str(folder))
+    further = f", or score the known ones with `pointset classify {shlex.quote(str(folder))}` and the same --model"
+    _require_classes(listing.classes, classes, str(folder), further)
     if listing.kind == "meshes" and options.points > options.pool_points:  # before they are sampled
         raise PointsetError(
             f"points={options.points} is more than the {options.pool_points} that are sampled of each shape of "
@@ -239,9 +244,9 @@ def _released_pool(
     return pool, {name: frozenset(released_labels(folder, name, options.variant).tolist()) for name in others}
 
 
-def _require_classes(present: Sequence[str], wanted: Sequence[str] | None, name: str) -> None:
+def _require_classes(present: Sequence[str], wanted: Sequence[str] | None, name: str, further: str = "") -> None:
     if wanted is not None:
-        require_classes(present, wanted, name, "the model was trained on", "give data with the same classes")
+        require_classes(present, wanted, name, "the model was trained on", f"give data with the same classes{further}")
 
 
 def _warn_of_missing_classes(folder: Path, pool: Pool, split: str, present: Mapping[str, Set[int]]) -> None:
@@ -320,6 +325,12 @@ def list_again(folder: Path, options: DataOptions) -> dict[str, Listing]:
     """The shapes of each split, without the warnings, which were given when the data was loaded."""
     with warnings.catch_warnings(action="ignore"):
         return list_splits(folder, seed=options.split_seed, groups=options.groups)
+
+
+def has_test_split(sets: PointSets) -> bool:
+    """True if the folder or the release that sets were loaded from has a test split."""
+    _, folder = locate_data(sets.source, progress=False)
+    return is_released(folder) or SPLITS[1] in list_again(folder, sets.options)
 
 
 def keys_of_all_splits(sets: PointSets, groups: str | None) -> dict[str, str]:

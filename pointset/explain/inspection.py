@@ -39,7 +39,7 @@ def network_of(model: Classifier) -> Classifier:
     members = getattr(getattr(model, "model", None), "members", ())
     networks = [member for member in members if isinstance(member, SetClassifier)]
     if members and not networks:
-        raise PointsetError("the model is a product of classifiers without a network: train with a larger --budget")
+        raise PointsetError("the product has no network: load the network of its run, or train with a larger --budget")
     return networks[0] if networks else model
 
 

@@ -82,7 +82,7 @@ def export_model(
     check_export(model)
     text = export_metadata(model, mask, description or {})
     differences: list[float] = []
-    with progress_bar("", "step", 2 + len(CHECKED), show=progress, leave=False) as bar:
+    with progress_bar("", "step", 2 + len(CHECKED), show=progress, leave=False, alike=False) as bar:
         bar.set_description_str("recording the program")
         try:
             program = record(model, _inputs(model), mask)

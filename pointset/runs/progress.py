@@ -54,16 +54,17 @@ def progress_bar(
     done: int = 0,
     leave: bool = True,
     scaled: bool = False,
+    alike: bool = True,
 ) -> Any:
-    """A tqdm bar for work on stderr, such as "training" of `total` steps, `done` before; nothing in a notebook."""
-    options: dict[str, Any] = {}
+    """A tqdm bar on stderr, with `done` of `total` units and the time to go if they are `alike`; none in a notebook."""
+    options: dict[str, Any] = {} if alike else {"bar_format": "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}]"}
     with suppress(OSError):  # stderr is a file or a pipe
         if 0 in os.get_terminal_size(sys.stderr.fileno()):  # as in a container: tqdm itself would draw nothing
-            options = {"ncols": 80, "nrows": 24}
+            options |= {"ncols": 80, "nrows": 24}
     if not on_terminal():
         show = show and not hasattr(builtins, "__IPYTHON__")
         rest = " of {total_fmt}" if total is not None else ""
-        left = ", about {remaining} to go" if total is not None else ""
+        left = ", about {remaining} to go" if total is not None and alike else ""
         plural = "" if scaled else "es" if unit.endswith("ch") else "s"
         line = f"{{desc}}: {{n_fmt}}{rest} {unit}{plural} done{left}"
         options = {"file": _Lines(), "mininterval": EVERY, "delay": EVERY, "miniters": 1, "bar_format": line}

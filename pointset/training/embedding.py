@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -27,7 +27,7 @@ def clouds_of(X: Any) -> Any:
     if isinstance(X, np.ndarray | Tensor) and X.ndim == 3:
         return X
     if not isinstance(X, Sequence | np.ndarray) or isinstance(X, str | bytes) or getattr(X, "ndim", 1) != 1:
-        alone = ": for one cloud give X[None]" if getattr(X, "ndim", 0) == 2 else ""
+        alone = ": give one cloud as X[None], flat ones as X.reshape(N, n, 3)" if getattr(X, "ndim", 0) == 2 else ""
         raise InputError(f"X must be an array [N, n, d] or a list of clouds [n, d], got {described(X)}{alone}")
     return [cloud if isinstance(cloud, np.ndarray | Tensor) else np.asarray(cloud) for cloud in X]
 
@@ -53,7 +53,7 @@ class CloudEstimator(BaseEstimator):
         return tags
 
 
-class PointSetEmbedding(TransformerMixin, CloudEstimator):
+class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CloudEstimator):
     """Embeddings of a trained model or classical features, for pipelines: clouds in, rows of numbers out.
 
     Args:
@@ -108,6 +108,13 @@ class PointSetEmbedding(TransformerMixin, CloudEstimator):
             InputError: X is something else than N clouds.
         """
         check_is_fitted(self, "model_")
+        return self._rows(X)
+
+    @property
+    def _n_features_out(self) -> int:  # the length of a row is that of any cloud
+        return self._rows(np.random.default_rng(0).random((1, 1024, self.n_features_in_))).shape[1]
+
+    def _rows(self, X: Any) -> np.ndarray:
         blocks = []
         with value_errors():
             clouds = [

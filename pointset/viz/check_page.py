@@ -9,7 +9,7 @@ from pointset.viz.html_page import Page, ShapePicture, make_similar_page
 SHOWN = 24
 """Suspects of each place that are drawn."""
 TITLES = {
-    "split": "In train and in test, or nearly",
+    "split": "In two splits, or nearly",
     "classes": "In two classes",
     "label": "Probably another class",
     "class": "There twice, or nearly",

@@ -133,6 +133,15 @@ def test_command_writes_a_page_and_a_table(capsys, folder, tmp_path):
     assert {"test/ball/copy.npy", "train/plate/wrong.npy"} <= {row["file"] for row in read_csv(table)}
 
 
+def test_one_class_and_the_splits_are_called_what_they_are(capsys, tmp_path):
+    for number in range(3):
+        for split in ("train", "dev"):
+            save(tmp_path / split / "ball" / f"{number}.npy", bumpy(number, 100))
+    said = succeed(capsys, "data", "check", tmp_path)
+    assert "6 shapes of 1 class; 3 train, 3 validation" in said
+    assert "3 of 3 validation shapes are in another split" in said
+
+
 def test_labels_off_the_confident_diagonal():
     probabilities = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9], [0.05, 0.95], [0.6, 0.4]])
     labels = np.array([0, 0, 1, 1, 0, 1])

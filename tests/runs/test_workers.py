@@ -219,17 +219,18 @@ def test_threads_sleep_when_idle_and_take_free_cores(load, threads, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("what", "unit", "total", "scaled", "line"),
+    ("what", "unit", "total", "options", "line"),
     [
-        ("training", "step", 6000, False, r"training: 3000 of 6000 steps done, about \d\d:\d\d to go"),
-        ("embedding", "batch", 100_000, False, r"embedding: 3000 of 100000 batches done"),  # too early for an estimate
-        ("unpacking\x1b[31m", "file", None, False, r"unpacking\\x1b\[31m: 3000 files done"),
-        ("it.tar", "B", 25_000, True, r"it\.tar: 3\.00k of 25\.0k B done, about [\d:]+ to go"),
+        ("training", "step", 6000, {}, r"training: 3000 of 6000 steps done, about \d\d:\d\d to go"),
+        ("embedding", "batch", 100_000, {}, r"embedding: 3000 of 100000 batches done"),  # too early for an estimate
+        ("unpacking\x1b[31m", "file", None, {}, r"unpacking\\x1b\[31m: 3000 files done"),
+        ("it.tar", "B", 25_000, {"scaled": True}, r"it\.tar: 3\.00k of 25\.0k B done, about [\d:]+ to go"),
+        ("exporting", "step", 6000, {"alike": False}, "exporting: 3000 of 6000 steps done"),
     ],
 )
-def test_a_line_says_what_is_done_and_how_long_the_rest_takes(what, unit, total, scaled, line, monkeypatch, capsys):
+def test_a_line_says_what_is_done_and_how_long_the_rest_takes(what, unit, total, options, line, monkeypatch, capsys):
     monkeypatch.setattr(progress, "EVERY", 0.0)
-    with progress_bar(what, unit, total, done=1000, scaled=scaled, leave=False) as bar:
+    with progress_bar(what, unit, total, done=1000, **options, leave=False) as bar:
         bar.update(2000)
     (*_, last) = capsys.readouterr().err.splitlines()
     assert re.fullmatch(line, last), last

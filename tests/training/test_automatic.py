@@ -90,6 +90,16 @@ def test_where_no_shape_can_be_held_out_no_accuracy_is_said(tmp_path, capsys):
     assert json.loads(succeed(capsys, "evaluate", "--model", tmp_path / "run", "--json"))["accuracy"] > 0.5
 
 
+@pytest.mark.parametrize("flags", [("rff-max", "--epochs", "1"), ("--budget", "1s")])
+def test_without_a_test_split_evaluate_is_not_the_next_step(flags, tmp_path, capsys):
+    data = write_shapes(tmp_path, shapes=3) / "train"  # class/file; each class is a group
+    said = succeed(
+        capsys, "train", *flags, "--data", data, "--points", "32", "--groups", "1", "--run", tmp_path / "run"
+    )
+    assert "the data has no test split: give other shapes" in said
+    assert "pointset evaluate" not in said
+
+
 def test_a_choice_for_any_pose_gives_a_turned_shape_its_class(data, tmp_path, capsys):
     run = tmp_path / "run"
     command = ("--points", "64", "--budget", "1s", "--run", run)
@@ -114,6 +124,9 @@ def test_a_chosen_mixture_is_saved_and_multiplies_its_members(data, train, tmp_p
     shape = data / "test" / "flat" / "flat_0.npy"
     said = fail(capsys, "attend", shape, "--model", tmp_path / "run", "-o", tmp_path / "a.html")
     assert "only a network can be drawn: train with a larger --budget" in said  # the budget was too small for one
+    pointset.pack_run(tmp_path / "run", tmp_path / "p.pointset")
+    said = fail(capsys, "export", "--model", tmp_path / "p.pointset", "-o", tmp_path / "a.pt2")
+    assert "exported: pack the network of the run (its folder network) if it has one, or train with" in said
 
 
 @pytest.mark.parametrize(("classes", "lines"), [(("Chair", "night stand", "x", "y"), 1), (("chair", "x", "y"), 0)])

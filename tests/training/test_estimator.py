@@ -109,7 +109,7 @@ def test_a_prediction_depends_on_its_own_cloud_alone(points, X, y, ragged):
 @pytest.mark.parametrize(
     ("changes", "clouds", "labels", "words"),
     [
-        ({}, lambda X: X[0], lambda y: y, r"give X\[None\]"),
+        ({}, lambda X: X[0], lambda y: y, r"give one cloud as X\[None\], flat ones as X.reshape\(N, n, 3\)"),
         ({}, lambda X: X[:0], lambda y: y[:0], "class|at least one|minimum"),
         ({}, lambda X: X, lambda y: y[:9], "y must .* 24 clouds of X, got 9"),
         ({}, lambda X: X, lambda y: None, "y is None"),
@@ -130,7 +130,7 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence(changes, clouds, label
 @pytest.mark.parametrize(
     ("clouds", "words"),
     [
-        (lambda X: X[0], r"give X\[None\]"),
+        (lambda X: X[0], r"give one cloud as X\[None\], flat ones as X.reshape\(N, n, 3\)"),
         (lambda X: X[..., :2], r"\[B, n, 3\], got float64 \[24, \d+, 2\]"),
         (lambda X: [X[0], X[1][0]], "cloud 1"),
         (lambda X: [], "at least one"),
@@ -161,6 +161,13 @@ def test_a_grid_over_models_and_their_options_in_a_pipeline(X, y):
     search = GridSearchCV(steps, grid, cv=2, error_score="raise").fit(X, y)
     assert [one["pointsetclassifier__model"] for one in search.cv_results_["params"]] == ["rff-max", "isab4-pma+max"]
     assert search.predict_proba(X).shape == (24, 3)
+
+
+def test_rows_become_columns_with_names(X):
+    embedding = PointSetEmbedding("surface+size").set_output(transform="pandas")
+    table = embedding.fit_transform(X)
+    assert list(table) == embedding.get_feature_names_out().tolist()
+    assert table.columns[-1] == f"pointsetembedding{table.shape[1] - 1}"
 
 
 ELSEWHERE = """import sys, joblib, numpy as np

@@ -28,7 +28,7 @@ from pointset.data.readers.formats import (
     suffix_of,
 )
 from pointset.data.readers.reading import read_columns
-from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.errors import REPEATED, PointsetError, counted, one_line, quoted
 
 FORMATS = [".off", ".obj", *sorted(MESH_SUFFIXES - {".off", ".obj"}), *sorted(CLOUD_SUFFIXES - {".ply"})]
 """Suffixes in the order in which one of several files of a shape is chosen."""
@@ -225,9 +225,10 @@ def _layout(tree: FileTree, *, grouped: bool) -> str:
     With `grouped`, folders in a class may hold several shapes of one object.
     """
     tops = [folder for folder in tree.folders if "/" not in folder]
-    loose = sum("/" not in name for name in tree.files)
+    loose = sum("/" not in name for name in tree.files) + len(tree.skipped[BESIDE_SHAPES]) * (not tops)
     if not tops or loose:
-        content = f"{loose} mesh or cloud files beside {len(tops)} folders" if loose else "no folder in it"
+        where = f"beside {counted(len(tops), 'folder')}" if tops else "in no folder"
+        content = f"{counted(loose, 'mesh or cloud file')} {where}" if loose else "no folder in it"
         unread = [path.name for reason in (TABLES, UNREAD) for path in tree.skipped[reason]]
         content += f", and {quoted(unread[0])}, which is not read" if unread else ""
         raise PointsetError(f"{tree.path} is not a dataset of shapes: found {content}; {LAYOUTS}")

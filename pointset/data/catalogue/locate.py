@@ -70,7 +70,9 @@ def check_against_card(
 def require_classes(present: Sequence[str], wanted: Sequence[str], name: str, than: str, remedy: str) -> None:
     """Raise a PointsetError unless classes are the wanted ones, in their order."""
     if list(present) != list(wanted):
-        odd = one_line(", ".join(sorted({*present} ^ {*wanted}) or ["their order"]), REPEATED)
+        sides = {"missing": {*wanted} - {*present}, "unknown": {*present} - {*wanted}}
+        told = [f"{side}: {one_line(', '.join(sorted(names)), REPEATED)}" for side, names in sides.items() if names]
+        odd = "; ".join(told) or "their order"
         raise PointsetError(f"{name} has other classes than {than} ({odd}): {remedy}")
 
 

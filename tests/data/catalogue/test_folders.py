@@ -77,7 +77,8 @@ def test_class_file_is_split_in_fifths_by_names_and_seed(tmp_path):
     ("files", "split", "words"),
     [
         ([], "train", "found no folder"),
-        (["a.off", "twins/b.off"], "train", "found 1 mesh or cloud files beside 1 folders"),
+        (["a.npy", "b.npy", "list.txt"], "train", "found 2 mesh or cloud files in no folder"),
+        (["a.off", "twins/b.off"], "train", "found 1 mesh or cloud file beside 1 folder"),
         (["chair/train/a.off", "bed/b.off"], "train", "found bed/b.off beside chair/train/a.off"),
         (["train/a.off", "test/b.off"], "train", "found test/b.off; expected class/split/file"),
         (["bed.zip", "chair.zip"], "train", "found no folder in it, and 'bed.zip', which is not read"),
@@ -95,6 +96,8 @@ def test_class_file_is_split_in_fifths_by_names_and_seed(tmp_path):
 )
 def test_other_layouts_are_refused_with_what_was_found(tmp_path, files, split, words):
     touch(tmp_path, *files)
+    for path in tmp_path.glob("*.npy"):
+        np.save(path, np.eye(3))
     with pytest.raises(PointsetError, match=words) as caught:
         list_folder(tmp_path, split)
     assert str(tmp_path) in str(caught.value)
