@@ -137,7 +137,7 @@ def test_held_out_shapes_that_are_not_there_or_have_changed_are_told(clouds_fold
     train(data, tmp_path / "run")
     with h5py.File(data / "ply_data_train0.h5", "r+") as file:
         file["data"][0, 0, 0] += 1.0
-    words = {"whole": r"train with --validation 0\.1", "run": r"training data of the run in .*data has changed"}
+    words = {"whole": r"train MODEL with --validation 0\.1", "run": r"training data of the run in .*data has changed"}
     for name, expected in words.items():
         with pytest.raises(PointsetError, match=expected):
             validation_temperature(*pointset.load_run(tmp_path / name))

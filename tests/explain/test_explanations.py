@@ -244,5 +244,5 @@ def test_of_a_product_of_classifiers_the_network_is_looked_into() -> None:
     product.classes = list("abcd")
     seen = pointset.inspect_shape(product, CLOUD)
     assert [entry.kind for entry in seen.maps] == ["decides"]
-    with pytest.raises(pointset.PointsetError, match="without a network"):
+    with pytest.raises(pointset.PointsetError, match="has no network"):
         network_of(mix([svm, svm]))
