@@ -20,6 +20,8 @@ from pointset.inputs import InputError, require_unmasked
 
 Arrays = dict[str, np.ndarray]
 """The "points" [n, 3] of a cloud, and other numbers of each point [n, ...], by name."""
+FLAT = ": give one cloud as X[None], flat ones as X.reshape(N, n, 3)"
+"""What to do with an X of two dimensions."""
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 """A class name that is an integer; 20 digits are enough for 64 bits."""
 
@@ -118,7 +120,7 @@ def from_arrays(
 def _clouds(given: Any) -> list[Any]:
     """The N clouds of X as a list; `_cloud` checks each of them."""
     if getattr(given, "ndim", 3) == 2 or isinstance(given, str | bytes) or not hasattr(given, "__len__"):
-        alone = ": give one cloud as X[None], flat ones as X.reshape(N, n, 3)" if getattr(given, "ndim", 3) == 2 else ""
+        alone = FLAT if getattr(given, "ndim", 3) == 2 else ""
         raise PointsetError(f"X must be an array [N, n, d], or a list of clouds [n, d], got {described(given)}{alone}")
     if not len(given):
         raise PointsetError("X is empty: give at least one cloud")

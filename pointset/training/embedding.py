@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from pointset.baselines.models import BASELINES, EMBEDDERS
+from pointset.data.arrays import FLAT
 from pointset.data.axes import Axis, turned_up
 from pointset.data.normalize import log_size
 from pointset.data.options import NORMALS
@@ -27,7 +28,7 @@ def clouds_of(X: Any) -> Any:
     if isinstance(X, np.ndarray | Tensor) and X.ndim == 3:
         return X
     if not isinstance(X, Sequence | np.ndarray) or isinstance(X, str | bytes) or getattr(X, "ndim", 1) != 1:
-        alone = ": give one cloud as X[None], flat ones as X.reshape(N, n, 3)" if getattr(X, "ndim", 0) == 2 else ""
+        alone = FLAT if getattr(X, "ndim", 0) == 2 else ""
         raise InputError(f"X must be an array [N, n, d] or a list of clouds [n, d], got {described(X)}{alone}")
     return [cloud if isinstance(cloud, np.ndarray | Tensor) else np.asarray(cloud) for cloud in X]
 

@@ -2,8 +2,9 @@
 
 python scripts/experiments/product.py path/to/modelnet40_ply_hdf5 --seed 0    # adds a row to results/product/
 
-Temperatures and weights were chosen on the last fifth of each class of the training split, with fewer epochs of the
-first member (see "Networks that differ" in pages/neighbourhoods.md). The same command continues a run.
+Temperatures and weights were chosen on the last fifth of each class of the training split, where the networks were
+trained for 20, 20 and 12 epochs. The same command continues a run. Results: "Networks that differ" in
+pages/neighbourhoods.md.
 """
 
 import sys
@@ -69,9 +70,8 @@ MEMBERS = (
     ),
     Member("features-svm", "features-svm", 1.0, 0.4),
 )
-
-
 PRODUCTS = {"product of the first, third and fourth": (0, 2, 3), "product of all": (0, 1, 2, 3)}
+"""Places of the members of each product."""
 
 
 def fit_member(member: Member, data: str, seed: int, run: Path) -> tuple[Tensor, Tensor, float]:

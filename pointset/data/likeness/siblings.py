@@ -24,7 +24,7 @@ scripts/experiments/siblings.py."""
 AS_GOOD = 0.8
 """Share of the best agreement at which a rule with more groups is taken instead."""
 SURE = 10.0
-"""Minus the logarithm of that probability, from which a rule is confirmed among shapes that another keeps apart."""
+"""How sure a rule must be (see `_agreement`) that is confirmed only among shapes which another rule keeps apart."""
 FEWEST = 8
 """Shapes with siblings from which a rule can be confirmed."""
 LIKENESS, GIVEN = "likeness", "given"
@@ -132,7 +132,7 @@ def find_siblings(names: Sequence[str], labels: Sequence[int], rows: Rows) -> Si
         return _agreement(groups[rule], groups[apart], classes, nearest(apart))
 
     def crossing(rule: str) -> list[str]:
-        return [other for other in coarser if not _are_nested(groups[rule], groups[other])]
+        return [other for other in coarser if other != rule and not _are_nested(groups[rule], groups[other])]
 
     found, agreed = "", 0.0
     while True:
