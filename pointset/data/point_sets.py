@@ -349,7 +349,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             pool_points=max(1, int(self.source_pool.sizes.max(initial=0))),
             features=self.options.features,
             inputs=self.inputs,
-            isolated="leave out" if is_on_disk(self.source) and not self.options.keep_outliers else "keep",
+            keep_outliers=self.options.keep_outliers or not is_on_disk(self.source),
             neighbourhoods=self.neighbourhoods,
         )
 

@@ -8,7 +8,7 @@ import dataclasses
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -70,8 +70,8 @@ class Preparation(WithFeatures):
     """Numbers beside the coordinates of each point; see `DataOptions.features`."""
     inputs: Count = 3
     """Numbers of each point that are given: coordinates and features."""
-    isolated: Literal["leave out", "keep"] = "keep"
-    """What happens to isolated points of clouds; see `pointset.data.outliers`."""
+    keep_outliers: bool = True
+    """Keep isolated points of clouds; see `pointset.data.outliers`."""
     neighbourhoods: Neighbourhoods = "none"
     """What is said of each point's neighbourhood; see `pointset.data.neighbourhoods`."""
     least: PositiveShare = 0.5
@@ -128,7 +128,7 @@ class Preparation(WithFeatures):
             return wanted._prepare_mesh(shape, now, seed)
         if from_file and len(shape.points) > wanted.points:  # names no file: Python then shows it once for all
             warnings.warn(f"of clouds with more points a random {wanted.points:,} are used", UserWarning, stacklevel=3)
-        keep = keep_outliers or self.isolated == "keep"
+        keep = keep_outliers or self.keep_outliers
         return wanted._prepare_cloud(shape, now, seed, keep, name, untouched=not given)
 
     def _prepare_mesh(self, mesh: Mesh, now: str, seed: int) -> Prepared:

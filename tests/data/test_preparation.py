@@ -95,7 +95,7 @@ def test_nothing_jumps_between_two_numbers_of_points(run, chair, count):
 
 @pytest.mark.parametrize("count", [EXAMINED - 1, EXAMINED, EXAMINED + 1])
 def test_isolated_points_are_left_out_of_clouds_of_any_size(chair, count):
-    preparation = Preparation(points=1000, normalize="unit-sphere", isolated="leave out")
+    preparation = Preparation(points=1000, normalize="unit-sphere", keep_outliers=False)
     points = sample_points(chair, count, seed=0)
     size = np.ptp(points, axis=0).max()
     points[:: count // 50] += np.random.default_rng(0).normal(size=(len(points[:: count // 50]), 3)) * 20 * size
@@ -111,7 +111,7 @@ def test_isolated_points_are_left_out_of_clouds_of_any_size(chair, count):
 def test_sets_of_a_dataset_keep_their_isolated_points(chair, normalize):
     """A normalised set is what a model was trained on, and `evaluate` and `predict` are of the same points."""
     points = np.concatenate([sample_points(chair, 300, seed=0), [[99.0, 99.0, 99.0]]])
-    preparation = Preparation(normalize=normalize, isolated="leave out")
+    preparation = Preparation(normalize=normalize, keep_outliers=False)
     with pytest.warns(UserWarning, match="1 of 301 points left out"):
         assert len(preparation.prepare(points).points) == 300
     sets = normalize_points(torch.from_numpy(points)[None].float(), normalize)[0]
@@ -130,7 +130,7 @@ def test_clouds_of_a_folder_lose_their_isolated_points_as_single_files_do(chair,
     for axis in range(3):
         torch.testing.assert_close(prepared[:, axis].sort().values, sets.points[0, :, axis].sort().values)
     whole = pointset.load_dataset(tmp_path, points=301, keep_outliers=True)
-    assert (whole.sizes.tolist(), whole.preparation.isolated) == ([301, 301], "keep")
+    assert (whole.sizes.tolist(), whole.preparation.keep_outliers) == ([301, 301], True)
 
 
 def test_neighbourhoods_are_those_of_the_cloud_and_not_of_the_set(chair):
