@@ -25,15 +25,22 @@ app = cyclopts.App(name="sparse.py", help=__doc__, result_action="return_value")
 
 @app.default
 def train_on(
-    trained: Path, *, run: Path, temperature: float = 0.1, epochs: int = 16, learning_rate: float = 5e-3
+    trained: Path,
+    *,
+    run: Path,
+    temperature: float = 0.1,
+    epochs: int = 16,
+    learning_rate: float = 5e-3,
+    points: tuple[int, int] | None = None,
 ) -> None:
-    """Train the model of a run on at another temperature, with the recipe of that run."""
+    """Train the model of a run on at another temperature, with the recipe of that run, on sets of so many points."""
     model, description = load_run(trained)
     spec: Any = model.spec
     options = replace(spec.options, temperature=temperature)
     sparser = build_model(replace(spec, options=options, start=trained.name))
     sparser.load_state_dict(model.state_dict())
-    recipe = Recipe(**description["recipe"] | {"epochs": epochs, "learning_rate": learning_rate})
+    changes: dict[str, Any] = {"epochs": epochs, "learning_rate": learning_rate}
+    recipe = Recipe(**description["recipe"] | changes | ({} if points is None else {"train_points": points}))
     fit(sparser, load_like(description["data"], "train"), recipe, run=run)
 
 
