@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
 
-from pointset.data.catalogue.folders import list_splits
+from pointset.data.catalogue.folders import list_to_look
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released, read_released
 from pointset.data.dataset import on_one_axis, with_axis
@@ -89,7 +89,7 @@ def read_shapes(name_or_folder: str | Path, *, up: str | None = None, progress: 
         if is_released(folder):
             pools = {split: read_released(folder, split, on_error="skip") for split in SPLITS}
         else:
-            listings = list_splits(folder)
+            listings = list_to_look(folder)
             rule = next(iter(listings.values())).rule
             for split in sorted(listings, key=lambda split: split != "train"):
                 listing = listings[split]

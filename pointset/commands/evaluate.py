@@ -52,7 +52,7 @@ def evaluate(
             turn in which the model knows the shapes of a folder best.
     """
     from pointset.data.catalogue.folders import ShapeFile
-    from pointset.data.dataset import load_like
+    from pointset.data.dataset import is_split_by_hash, load_like
     from pointset.data.repeats import repeats_in_words
     from pointset.evaluation import evaluate as evaluate_sets
     from pointset.evaluation.predictions import validation_temperature
@@ -97,6 +97,10 @@ def evaluate(
         result["left_out"] = left_out
     if split == "test" and sets.source == trained.data["source"]:
         text += repeats_in_words(sets.source, sets.options)
+    elif data is not None and is_split_by_hash(sets):
+        part = "a fifth" if split == "test" else "four fifths"
+        whole = f"pointset classify {data} --model {model or trained.name}"
+        text.insert(-2, f"they are {part} of {data}, which has no folders of splits; if all is new: `{whole}`")
     if output is not None:
         text.append(f"predictions saved in {output}")
     return Result(result, *text)

@@ -60,7 +60,9 @@ def classify(
     if doubtful := {guess.name for guess in guesses if guess.do_not_trust}:
         which = "this class" if len(guesses) == 1 else f"{len(doubtful):,} of the {len(guesses):,} classes"
         unsure = [shape for shape in shapes if shape.name in doubtful]
-        step = next_step(trained.network, unsure, up=reading.up, keep_outliers=reading.keep_outliers)
+        step = next_step(
+            trained.network, unsure, count=len(guesses), up=reading.up, keep_outliers=reading.keep_outliers
+        )
         text.append(
             f"do not trust {which}: probability below {LEAST_PROBABILITY:.0%}, more likely wrong than right; {step}"
         )

@@ -190,20 +190,24 @@ def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:
     return shapes
 
 
-def next_step(model: Classifier, shapes: Sequence[ShapeFile], *, up: str, keep_outliers: bool = False) -> str:
+def next_step(
+    model: Classifier, shapes: Sequence[ShapeFile], *, count: int = 1, up: str, keep_outliers: bool = False
+) -> str:
     """What to try for shapes whose class is not to be trusted, in words.
 
     The other upward axis, or the trained model for any pose if it has the same classes: the first with which at least
-    half of the shapes have a class that is `SURE`. Otherwise the shapes are probably of none of the model's classes.
+    half of the shapes have a class that is `SURE`, if most of all files are doubtful, because it is for all. Otherwise
+    the shapes are probably of none of the model's classes.
 
     Args:
         model: whose predictions are doubtful.
         shapes: the files; the first few are tried.
+        count: the number of all files, with those whose class is to be trusted.
         up: the upward axis with which they were read: "y", "z", "auto" or "guess".
         keep_outliers: see `Preparation.prepare`.
     """
     some = shapes[:TRIED]
-    for way, other, axis in _ways(model, up):
+    for way, other, axis in _ways(model, up) if 2 * len(shapes) >= count else ():
         with warnings.catch_warnings():  # said already
             warnings.simplefilter("ignore")
             found = [*classify_files(other, some, up=axis, keep_outliers=keep_outliers)]

@@ -12,7 +12,7 @@ import pointset
 from pointset import PointsetError
 from pointset.data.groups import assign_folds, group_keys, groups_by_rule, number_groups
 from pointset.data.likeness.siblings import find_groups, find_siblings, named_groups
-from pointset.data.likeness.twins import Surface, fit_surfaces
+from pointset.data.likeness.twins import OVERLAP, Surface, fit_surfaces
 
 OBJECTS, VIEWS = 5, 3
 NAMES = {
@@ -162,6 +162,17 @@ def test_twins_of_every_kind(change, kind):
 def test_other_shapes_are_no_twins():
     surfaces = [Surface(bumpy(seed, 600)) for seed in range(6)]
     assert not any(fit_surfaces(surfaces[i], surfaces[j]).is_same for i in range(6) for j in range(i))
+
+
+def test_few_points_tell_copies_but_no_new_samplings():
+    surfaces = [Surface(bumpy(seed, 40)) for seed in range(6)]
+    assert not any(fit_surfaces(surfaces[i], surfaces[j]).is_same for i in range(6) for j in range(i))
+    assert fit_surfaces(surfaces[0], Surface(bumpy(0, 40) @ turn(0) * 2)).is_same
+
+
+def test_a_dense_cloud_does_not_overlap_every_sparse_one():
+    dense, sparse = (Surface(bumpy(seed, count, scales=(1, 1, 0.6))) for seed, count in ((0, 1000), (1, 50)))
+    assert min(dense.overlap(sparse), sparse.overlap(dense)) > OVERLAP
 
 
 def test_names_that_join_a_few_leave_the_rest_to_likeness():

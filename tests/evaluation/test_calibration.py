@@ -356,3 +356,4 @@ def test_what_to_try_is_named(turn, count, words, table, tmp_path):
     model, _ = pointset.load_run(USUAL)
     files = [ShapeFile(tmp_path / "shape.npy", f"{number}.npy") for number in range(count)]
     assert next_step(model, files, up="z").startswith(words)
+    assert next_step(model, files, count=2 * count + 1, up="z").startswith("perhaps"), "it would be for all files"

@@ -125,8 +125,16 @@ def list_folder(folder: Path, split: str, *, seed: int = 0, groups: str | None =
     if name not in listings:
         known = one_line(", ".join(sorted(listings)), REPEATED)
         advice = "" if any(_are_splits([each]) for each in listings) else OBJECTS_IN_FOLDERS
+        if groups is not None and any("by a hash" in listing.rule for listing in listings.values()):
+            advice = f"; in each class all shapes are one group by groups={quoted(groups)}, and a test asks for two"
         raise PointsetError(f"{folder} has no shape in split {quoted(split)}: found {known}{advice}")
     return listings[name]
+
+
+def list_to_look(folder: Path, *, seed: int = 0) -> dict[str, Listing]:
+    """The splits of a folder to look at; if no folder in its classes is a split, they are objects of several shapes."""
+    listings = list_splits(folder, seed=seed)
+    return listings if any(_are_splits([name]) for name in listings) else list_splits(folder, seed=seed, groups="2")
 
 
 def list_splits(folder: Path, *, seed: int = 0, groups: str | None = None) -> dict[str, Listing]:
@@ -173,6 +181,10 @@ def list_splits(folder: Path, *, seed: int = 0, groups: str | None = None) -> di
 def _kind_of_files(tree: FileTree) -> FileKind:
     """The kind of all files; text files beside meshes are notes, and removed."""
     meshes, clouds, files = _by_kind(tree.files)
+    folders = {name.rpartition("/")[0] for name in files}
+    alone = {name: path for name, path in tree.files.items() if name.rpartition("/")[0] not in folders}
+    if meshes and any(map(_may_hold_cloud, alone.values())):  # classes of text clouds would be lost
+        clouds, files = clouds + list(alone.values()), files | alone
     if meshes and clouds:
         count = sum(map(is_mesh_file, files.values()))
         mesh, cloud = (path.relative_to(tree.path).as_posix() for path in (meshes[0], clouds[0]))

@@ -12,7 +12,7 @@ from numpy import ndarray
 from pointset.data.batches import fixed_batches
 from pointset.data.groups import Groups, group_sizes, groups_by_rule, number_groups
 from pointset.data.likeness.features import invariant_features
-from pointset.data.likeness.twins import CLOSE, OVERLAP, Surface, fit_surfaces
+from pointset.data.likeness.twins import OVERLAP, Surface, fit_surfaces
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import batches_of_one_size
 from pointset.runs.progress import followed
@@ -222,8 +222,8 @@ def find_twins(sets: PointSets, rows: Rows) -> Siblings:
 
     def fitting(some: list[int]) -> list[Link]:
         alike = [pair for pair in pairs(some, FITTED) if np.linalg.norm(np.subtract(*rows[[*pair]])) <= limit]
-        found = ((fit_surfaces(surface(row), surface(other)).distance, row, other) for row, other in alike)
-        return [link for link in found if link[0] <= CLOSE]
+        found = ((fit_surfaces(surface(row), surface(other)), row, other) for row, other in alike)
+        return [(fit.distance, row, other) for fit, row, other in found if fit.is_same]
 
     order = np.random.default_rng(0).permutation(len(sets)).tolist()
     linked = {links: len({row for _, row, _ in links(order[:TRIED])}) for links in (overlapping, fitting)}

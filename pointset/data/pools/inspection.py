@@ -12,7 +12,7 @@ import numpy as np
 from numpy import ndarray
 
 from pointset.data.axes import Axis, turned_up, usual_up
-from pointset.data.catalogue.folders import ShapeFile, list_folder, list_splits
+from pointset.data.catalogue.folders import ShapeFile, list_folder, list_to_look
 from pointset.data.catalogue.locate import home, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.options import SPLITS, DataOptions
@@ -86,7 +86,7 @@ def look_at(
         classes, rule, files = pool.classes, "as released", list[str]()
         samples = [*_samples(classes, pool.labels.tolist(), pool.cloud)]
     else:
-        listings = list_splits(folder, seed=split_seed)
+        listings = list_to_look(folder, seed=split_seed)
         listing = listings["train"] if "train" in listings else list_folder(folder, "test", seed=split_seed)
         labels = {split: [shape.label for shape in listings[split].shapes] for split in sorted(listings)}
         classes, rule, files = listing.classes, listing.rule, [shape.name for shape in listing.shapes]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pointset import PointsetError
-from pointset.data.catalogue.folders import list_folder, list_shapes
+from pointset.data.catalogue.folders import list_folder, list_shapes, list_to_look
 from pointset.data.readers.formats import content_by_name
 
 PLY = "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\nproperty float z\n{}end_header\n"
@@ -140,6 +140,14 @@ def test_other_folders_beside_classes_are_left_out_with_a_warning(tmp_path):
         assert names(tmp_path, "train") == {"bed/1.off"}
 
 
+def test_classes_of_text_clouds_beside_classes_of_meshes_are_not_taken_for_notes(tmp_path):
+    touch(tmp_path, "bed/1.off")
+    (tmp_path / "chair").mkdir()
+    (tmp_path / "chair" / "1.csv").write_text("0,0,0\n1,0,0\n0,1,0\n")
+    with pytest.raises(PointsetError, match=r"mixes meshes .* point clouds \(1, such as chair/1.csv"):
+        names(tmp_path, "train")
+
+
 def test_folders_of_one_shape_each_are_shapes_and_with_groups_those_of_several(tmp_path):
     touch(tmp_path, *(f"{name}/model{number}/mesh.off" for name in ("bed", "chair") for number in range(5)))
     assert len(names(tmp_path, "train")) == 8
@@ -148,6 +156,9 @@ def test_folders_of_one_shape_each_are_shapes_and_with_groups_those_of_several(t
     train, test = ({*map(Path, names(tmp_path, split, groups="2"))} for split in ("train", "test"))
     assert (len(train), len(test)) == (16, 4)
     assert not {path.parent for path in train} & {path.parent for path in test}
+    assert {split: len(listing.shapes) for split, listing in list_to_look(tmp_path).items()} == {"train": 16, "test": 4}
+    with pytest.raises(PointsetError, match="all shapes are one group by groups='1', and a test asks for two"):
+        list_folder(tmp_path, "test", groups="1")
 
 
 @pytest.mark.parametrize("table", ["index.csv", "predictions.csv"])
