@@ -95,7 +95,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: DataOptions(up="z", turned=("stl",)), "turned|'stl'|such as .obj|up=z"),
     (lambda: PointSets(pool(), DataOptions(points=6), name="x"), "points=6|5 that x holds"),
     (lambda: SETS.split_validation(1.0, 0), "fraction|1.0"),
-    (lambda: SETS.split_validation(0.01, 0), "fraction=0.01 of 3 shapes"),
+    (lambda: SETS.split_validation(0.01, 0), "fraction=0.01 of 3 shapes|every class has one shape"),
     (lambda: PointSets(pool(labels=np.arange(1, 4)), POINTS), "'z' has label 3|3 classes"),
     (lambda: pointset.evaluate(pointset.create_model("rff-max", 5, dim=8), SETS), "5 classes and | has 3"),
     (lambda: pointset.create_model("dgcnn", classes=3).embed(torch.rand(2, 30, 3)), "embedding"),

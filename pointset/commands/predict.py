@@ -63,9 +63,7 @@ def classify(
         step = next_step(
             trained.network, unsure, count=len(guesses), up=reading.up, keep_outliers=reading.keep_outliers
         )
-        text.append(
-            f"do not trust {which}: probability below {LEAST_PROBABILITY:.0%}, more likely wrong than right; {step}"
-        )
+        text.append(f"do not trust {which}, of a probability below {LEAST_PROBABILITY:.0%}: {step}")
     if known:
         others = len(guesses) - known
         rest = f"; the model does not know the classes of the other {others:,}" if others else ""

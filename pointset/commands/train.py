@@ -208,8 +208,8 @@ def _group_lines(best: "Automatic", run: Path, sets: "PointSets") -> Iterator[st
         yield "the names tell no groups and likeness finds only some: the accuracy may be far off; give --groups"
     if best.siblings.rule:
         yield (
-            f"{best.siblings.count:,} groups of shapes that belong together, by {best.siblings.origin} (--groups gives "
-            f"others): accuracy is of unseen groups; of seen groups is that of unseen shapes whose siblings were seen"
+            f"{best.siblings.count:,} groups of shapes that belong together, by {best.siblings.origin}: accuracy is of "
+            f"unseen groups; of seen groups is that of unseen shapes whose siblings were seen"
         )
         yield f"the group of every shape, which --groups takes: {run / GROUPS_FILE}"
     if best.never_held_out:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DO_NOT_TRUST = "do not trust this"
-"""Printed beside a class that is more likely wrong than right."""
+"""Printed beside a class of a probability below 50 %."""
 MODEL_HELP = (
     f"Folder of a run, file of `pointset pack`, or trained model of `pointset zoo --pretrained`; default: {USUAL}."
 )

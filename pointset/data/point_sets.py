@@ -307,7 +307,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             held_out[choose_groups(inside, groups, round(fraction * len(inside)))] = True
         held_out = np.isin(groups, groups[held_out])  # a group may have shapes of several classes
         if not held_out.any():
-            raise PointsetError(f"fraction={fraction} of {len(self)} shapes holds out no shape: give a larger fraction")
+            alone = all(len(np.unique(groups[labels == label])) < 2 for label in np.unique(labels))
+            remedy = "every class has one shape, or one group: give more" if alone else "give a larger fraction"
+            raise PointsetError(f"fraction={fraction} of {len(self)} shapes holds out no shape: {remedy}")
         train, validation = (torch.from_numpy(np.flatnonzero(chosen)) for chosen in (~held_out, held_out))
         return self.subset(train), self.subset(validation, "validation")
 

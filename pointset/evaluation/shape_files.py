@@ -50,7 +50,7 @@ class Guess:
 
     @property
     def do_not_trust(self) -> bool:
-        """True if the likeliest class is more likely wrong than right."""
+        """True if the model itself gives the other classes together a larger probability."""
         return self.likeliest[0][1] < LEAST_PROBABILITY
 
     def as_dict(self) -> dict[str, Any]:

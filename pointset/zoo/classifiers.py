@@ -113,7 +113,7 @@ class Classifier(nn.Module):
         """Return probabilities of the classes, float32 [B, classes]: softmax(logits / temperature); see `predict`.
 
         The trained models of the package raise the temperature of shapes unlike those of their training; see
-        `pointset.zoo.trust`. A class of less than 50 % is more likely wrong than right.
+        `pointset.zoo.trust`. A class of less than 50 % is not to be trusted.
         """
         probabilities = predict(self, prepared_batches(self, points, mask, batch_size)).probabilities
         return as_given(torch.from_numpy(probabilities).float(), points)

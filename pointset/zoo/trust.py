@@ -19,7 +19,7 @@ from pointset.runs import records
 from pointset.zoo.pretrained import REINSTALL, TrustFigures
 
 LEAST_PROBABILITY = 0.5
-"""A prediction with a smaller probability is more likely wrong than right: do not trust it."""
+"""A prediction with a smaller probability is not to be trusted: the others together have a larger one."""
 TRUST_FILE = "trust.safetensors"
 """Beside the weights."""
 

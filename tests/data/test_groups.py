@@ -171,7 +171,7 @@ def test_few_points_tell_copies_but_no_new_samplings():
 
 
 def test_a_dense_cloud_does_not_overlap_every_sparse_one():
-    dense, sparse = (Surface(bumpy(seed, count, scales=(1, 1, 0.6))) for seed, count in ((0, 1000), (1, 50)))
+    dense, sparse = (Surface(bumpy(seed, count, scales=(1, 1, 0.6))) for seed, count in ((0, 1000), (1, 200)))
     assert min(dense.overlap(sparse), sparse.overlap(dense)) > OVERLAP
 
 

@@ -42,7 +42,9 @@ def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[C
     if folder.is_dir():
         return None, folder.resolve()
     if folder.is_file():
-        raise PointsetError(f"{quoted(name)} is a file: give the folder of a dataset, or the name of one")
+        raise PointsetError(
+            f"{quoted(name)} is a file: give the folder of a dataset (unpack an archive), or the name of one"
+        )
     near = ", ".join(nearest_cards(name))
     raise PointsetError(f"{quoted(name)} is neither a folder nor the name of a dataset: did you mean {near}?")
 

@@ -65,7 +65,12 @@ class Surface:
         )
 
     def overlap(self, other: "Surface") -> float:
-        """How far the nearest share of another cloud's points is from this one, as both lie, by their spacing."""
+        """How far the nearest share of another cloud's points is from this one, as both lie, by its spacing.
+
+        Infinite for clouds of fewer than `FEW_POINTS`, which lie near all that have their size and place.
+        """
+        if min(len(self.points), len(other.points)) < FEW_POINTS:
+            return float("inf")
         moved = (other.points * other.size + (other.centre - self.centre)) / self.size
         distances = np.sort(self.tree.query(moved)[0])[: max(1, round(SHARED * len(moved)))]
         return float(distances.mean() / max(self.spacing, 1e-12))
