@@ -33,6 +33,8 @@ MODEL = pointset.create_model("rff-max", classes=3, dim=8)
 ATTENDING = pointset.create_model("isab3-pma", classes=3, dim=8)
 CENTRED: Any = pointset.create_model("rff-max", classes=3, dim=8)
 CENTRED.preparation = Preparation(normalize="unit-sphere")
+KNOWING: Any = pointset.create_model("rff-max", classes=3, dim=8)
+KNOWING.classes = list("bac")
 SIX = pointset.create_model("rff-max", dim=8, inputs=6)
 WIDER = pointset.create_model("rff-max", 3, inputs=4)
 CLOUD, BATCH = torch.zeros(5, 3), torch.zeros(2, 5, 3)
@@ -98,6 +100,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: SETS.split_validation(0.01, 0), "fraction=0.01 of 3 shapes"),
     (lambda: PointSets(pool(labels=np.arange(1, 4)), POINTS), "'z' has label 3|3 classes"),
     (lambda: pointset.evaluate(pointset.create_model("rff-max", 5, dim=8), SETS), "5 classes and | has 3"),
+    (lambda: pointset.evaluate(KNOWING, SETS), "other classes than the model (their order): |(X, y, model.classes)"),
     (lambda: pointset.create_model("dgcnn", classes=3).embed(torch.rand(2, 30, 3)), "embedding"),
     (lambda: nn.Multihead(3, 3, 10), "dim must be a multiple of heads, got dim=10 and heads=4"),
     (lambda: nn.MAB(3, 3, 12, AttentionOptions(form="paper")), "dim_query=3 must equal dim=12"),

@@ -22,7 +22,7 @@ from pointset.data.likeness.siblings import split_validation
 from pointset.data.normalize import half_turns
 from pointset.data.turns import turned_by_one_of
 from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
-from pointset.evaluation import evaluate
+from pointset.evaluation.predictions import evaluate_in_training
 from pointset.training.recipe import Recipe
 
 _SIZES = 0x51
@@ -165,7 +165,9 @@ class Classification(Objective):
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:
         """The accuracy on the validation split, if there is one."""
-        return {} if self.validation is None else {"validation_accuracy": evaluate(model, self.validation).accuracy}
+        if self.validation is None:
+            return {}
+        return {"validation_accuracy": evaluate_in_training(model, self.validation).accuracy}
 
 
 def ordered_losses(
