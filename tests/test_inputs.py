@@ -18,7 +18,7 @@ from pointset.configuration import AttentionOptions, Checked, Count, NonNegative
 from pointset.data.augmentations import CutMix, recipe_augmentations
 from pointset.data.groups import group_keys
 from pointset.data.preparation import Preparation
-from pointset.errors import REPEATED, escaped, one_line, place_in_own_code, quoted
+from pointset.errors import REPEATED, escaped, one_line, place_in_own_code, quoted, raise_together
 from pointset.evaluation.calibration import reliability
 from pointset.explain.faithfulness import check_explanations
 from pointset.explain.importance import critical_points, occlusion_influence
@@ -42,6 +42,16 @@ POINTS = DataOptions(points=4)
 SETS = PointSets(data.Pool(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc"), "uniform"), POINTS)
 TRIANGLE = pointset.data.Mesh(np.eye(3), np.array([[0, 1, 2]]))
 GENERATOR = torch.Generator()
+
+
+class Pair(torch.nn.Linear):
+    """A model with two outputs."""
+
+    def __init__(self) -> None:
+        super().__init__(3, 3)
+
+    def forward(self, X: torch.Tensor, mask: torch.Tensor | None = None) -> Any:
+        return X, mask
 
 
 def pool(**changes: Any) -> data.Pool:
@@ -84,6 +94,11 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: pointset.evaluate(WIDER, SETS), "4|inputs=3"),
     (lambda: pointset.evaluate(MODEL, SETS, batch_size=0), "batch_size|at least 1|got 0"),
     (lambda: pointset.fit(MODEL, SETS, {"epochs": 1}), "recipe|Recipe|{'epochs': 1}"),
+    (lambda: pointset.compare(["rff-max"], "shapes10", recipe={"epochs": 1}), "recipe must be Recipe or None, got {'"),
+    (lambda: pointset.compare(["rff-max"], "shapes10", data_options={}), "data_options must be DataOptions or None"),
+    (lambda: pointset.fit(Pair(), SETS), "Pair must return a tensor, got tuple"),
+    (lambda: pointset.evaluate(Pair(), SETS), "Pair must return a tensor, got tuple"),
+    (lambda: pointset.check_data(SETS), "data must be the name of a dataset or a folder, got PointSets: save"),
     (lambda: pointset.attention_maps("isab4-pma", CLOUD), "model|torch module"),
     (lambda: critical_points(MODEL, BATCH), "[n, 3]|float32 [2, 5, 3]"),
     (lambda: pointset.create_model("rff-max", inputs=0), "inputs|at least 1|got 0"),
@@ -371,3 +386,11 @@ def test_every_option_of_the_package_refuses_a_value_of_another_type_by_its_name
         for field in fields(kind):
             with pytest.raises(PointsetError, match=rf"^{field.name} must be .*got "):
                 kind(**{field.name: object()})
+
+
+def test_one_reason_of_two_checks_is_given_once():
+    def fail() -> None:
+        raise PointsetError("no data")
+
+    with pytest.raises(PointsetError, match=r"^no data$"):
+        raise_together(fail, fail)
