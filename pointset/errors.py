@@ -36,10 +36,11 @@ def raise_together(*checks: Callable[[], object]) -> None:
             check()
         except PointsetError as error:
             faults.append(error)
-    if len(faults) == 1:
+    messages = dict.fromkeys(map(str, faults))  # two checks may fail for one reason
+    if len(messages) == 1:
         raise faults[0]
     if faults:
-        raise PointsetError("; ".join(map(str, faults)))
+        raise PointsetError("; ".join(messages))
 
 
 def quoted(value: object, most: int = QUOTED) -> str:

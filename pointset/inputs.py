@@ -22,6 +22,13 @@ def require_model(model: Any) -> None:
         raise InputError(f"model must be a torch module, got {described(model)}{hint}")
 
 
+def require_tensor(output: Any, model: nn.Module) -> Tensor:
+    """The output of a model; an InputError unless it is one tensor."""
+    if not isinstance(output, Tensor):
+        raise InputError(f"{type(model).__name__} must return a tensor, got {described(output)}")
+    return output
+
+
 def check_clouds(points: Any, mask: Any = None, *, features: bool = False) -> None:
     """Raise an InputError unless points are a floating tensor [B, n, 3], and the mask, if any, fits them.
 

@@ -18,7 +18,7 @@ from pointset.configuration import AttentionOptions, Checked, Count, NonNegative
 from pointset.data.augmentations import CutMix, recipe_augmentations
 from pointset.data.groups import group_keys
 from pointset.data.preparation import Preparation
-from pointset.errors import REPEATED, escaped, one_line, place_in_own_code, quoted
+from pointset.errors import REPEATED, escaped, one_line, place_in_own_code, quoted, raise_together
 from pointset.evaluation.calibration import reliability
 from pointset.explain.faithfulness import check_explanations
 from pointset.explain.importance import critical_points, occlusion_influence
@@ -33,6 +33,8 @@ MODEL = pointset.create_model("rff-max", classes=3, dim=8)
 ATTENDING = pointset.create_model("isab3-pma", classes=3, dim=8)
 CENTRED: Any = pointset.create_model("rff-max", classes=3, dim=8)
 CENTRED.preparation = Preparation(normalize="unit-sphere")
+KNOWING: Any = pointset.create_model("rff-max", classes=3, dim=8)
+KNOWING.classes = list("bac")
 SIX = pointset.create_model("rff-max", dim=8, inputs=6)
 WIDER = pointset.create_model("rff-max", 3, inputs=4)
 CLOUD, BATCH = torch.zeros(5, 3), torch.zeros(2, 5, 3)
@@ -40,6 +42,16 @@ POINTS = DataOptions(points=4)
 SETS = PointSets(data.Pool(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc"), "uniform"), POINTS)
 TRIANGLE = pointset.data.Mesh(np.eye(3), np.array([[0, 1, 2]]))
 GENERATOR = torch.Generator()
+
+
+class Pair(torch.nn.Linear):
+    """A model with two outputs."""
+
+    def __init__(self) -> None:
+        super().__init__(3, 3)
+
+    def forward(self, X: torch.Tensor, mask: torch.Tensor | None = None) -> Any:
+        return X, mask
 
 
 def pool(**changes: Any) -> data.Pool:
@@ -82,6 +94,11 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: pointset.evaluate(WIDER, SETS), "4|inputs=3"),
     (lambda: pointset.evaluate(MODEL, SETS, batch_size=0), "batch_size|at least 1|got 0"),
     (lambda: pointset.fit(MODEL, SETS, {"epochs": 1}), "recipe|Recipe|{'epochs': 1}"),
+    (lambda: pointset.compare(["rff-max"], "shapes10", recipe={"epochs": 1}), "recipe must be Recipe or None, got {'"),
+    (lambda: pointset.compare(["rff-max"], "shapes10", data_options={}), "data_options must be DataOptions or None"),
+    (lambda: pointset.fit(Pair(), SETS), "Pair must return a tensor, got tuple"),
+    (lambda: pointset.evaluate(Pair(), SETS), "Pair must return a tensor, got tuple"),
+    (lambda: pointset.check_data(SETS), "data must be the name of a dataset or a folder, got PointSets: save"),
     (lambda: pointset.attention_maps("isab4-pma", CLOUD), "model|torch module"),
     (lambda: critical_points(MODEL, BATCH), "[n, 3]|float32 [2, 5, 3]"),
     (lambda: pointset.create_model("rff-max", inputs=0), "inputs|at least 1|got 0"),
@@ -98,6 +115,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: SETS.split_validation(0.01, 0), "fraction=0.01 of 3 shapes|every class has one shape"),
     (lambda: PointSets(pool(labels=np.arange(1, 4)), POINTS), "'z' has label 3|3 classes"),
     (lambda: pointset.evaluate(pointset.create_model("rff-max", 5, dim=8), SETS), "5 classes and | has 3"),
+    (lambda: pointset.evaluate(KNOWING, SETS), "other classes than the model (their order): |(X, y, model.classes)"),
     (lambda: pointset.create_model("dgcnn", classes=3).embed(torch.rand(2, 30, 3)), "embedding"),
     (lambda: nn.Multihead(3, 3, 10), "dim must be a multiple of heads, got dim=10 and heads=4"),
     (lambda: nn.MAB(3, 3, 12, AttentionOptions(form="paper")), "dim_query=3 must equal dim=12"),
@@ -368,3 +386,11 @@ def test_every_option_of_the_package_refuses_a_value_of_another_type_by_its_name
         for field in fields(kind):
             with pytest.raises(PointsetError, match=rf"^{field.name} must be .*got "):
                 kind(**{field.name: object()})
+
+
+def test_one_reason_of_two_checks_is_given_once():
+    def fail() -> None:
+        raise PointsetError("no data")
+
+    with pytest.raises(PointsetError, match=r"^no data$"):
+        raise_together(fail, fail)

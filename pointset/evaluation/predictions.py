@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from pointset.configuration import Count, Positive, check
 from pointset.data.catalogue.cards import is_on_disk
+from pointset.data.catalogue.locate import require_classes
 from pointset.data.dataset import PointSets, load_like
 from pointset.data.likeness.siblings import split_validation
 from pointset.errors import PointsetError, quoted
@@ -140,8 +141,8 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
         Logits and labels of every shape, with metrics.
 
     Raises:
-        PointsetError: the model takes other `inputs` than `data.inputs`, has another number of classes than the data,
-            or a shape's logits are not finite.
+        PointsetError: the model takes other `inputs` than `data.inputs`, has other classes than the data or the same in
+            another order, or a shape's logits are not finite.
 
     Example:
         >>> result = pointset.evaluate(model, test)
@@ -150,6 +151,14 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
     """
     require_model(model)
     check("data", data, PointSets)
+    if isinstance(known := getattr(model, "classes", None), list):  # otherwise labels would be those of other classes
+        remedy = "give data with the same classes, as pointset.from_arrays(X, y, model.classes) does"
+        require_classes(data.classes, known, data.name or "the data", "the model", remedy)
+    return evaluate_in_training(model, data, batch_size=batch_size)
+
+
+def evaluate_in_training(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Evaluation:
+    """As `evaluate`, of a model that has no classes yet, or those of an earlier training."""
     check("batch_size", batch_size, Count)
     if not len(data):
         raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")

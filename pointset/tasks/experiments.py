@@ -127,6 +127,10 @@ def compare(
         raise PointsetError(f"data must be the name of a dataset or a folder, got {described(data)}: {remedy}")
     if not isinstance(seeds, Iterable):
         raise PointsetError(f"seeds must be a list of seeds, got {quoted(seeds)}: three seeds are (0, 1, 2)")
+    options = {"data_options": data_options, "model_options": model_options, "recipe": recipe}
+    for (what, given), kind in zip(options.items(), (DataOptions, ModelOptions, Recipe), strict=True):
+        if not isinstance(given, kind | None):
+            raise PointsetError(f"{what} must be {kind.__name__} or None, got {quoted(given)}")
     data_options = data_options or DataOptions()
     sizes = tuple(points) if isinstance(points, Iterable) else (points,)
     experiment = Experiment(

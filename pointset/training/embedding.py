@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -11,10 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from pointset.baselines.models import BASELINES, EMBEDDERS
-from pointset.data.arrays import FLAT
+from pointset.configuration import check
+from pointset.data.arrays import FLAT, as_array
 from pointset.data.axes import Axis, turned_up
 from pointset.data.normalize import log_size
 from pointset.data.options import NORMALS
+from pointset.data.readers.clouds import require_cloud
 from pointset.data.unusable import LEAVE_OUT
 from pointset.errors import PointsetError, described
 from pointset.inputs import InputError
@@ -83,7 +86,7 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
         """Load the model; nothing is learned from X.
 
         Raises:
-            InputError: the model does not exist; a PointsetError and a ValueError.
+            InputError: the model does not exist, or `up` is no axis; a PointsetError and a ValueError.
         """
         rows = [name for name in str(self.model).split("+") if name != "size"]
         baseline = f"{'+'.join(rows)}-svm"
@@ -91,10 +94,15 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
         self.model_up_: Axis = "z"
         self._has_normals = False
         with value_errors():
+            check("up", self.up, Axis)
             if baseline in BASELINES:
                 self.model_ = create_model(baseline, classes=2)
             elif rows:
-                self.model_, _ = load_run(self.model)
+                try:
+                    self.model_, _ = load_run(self.model)
+                except PointsetError as error:
+                    others = "" if Path(self.model).exists() else ", or rows such as features or surface+size"
+                    raise PointsetError(f"{error}{others}") from error
                 self.model_up_ = self.model_.preparation.up
                 self._has_normals = NORMALS in self.model_.preparation.features
         self._size = self.model == "size" or (baseline in BASELINES and "size" in self.model.split("+"))
@@ -118,16 +126,23 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
     def _rows(self, X: Any) -> np.ndarray:
         blocks = []
         with value_errors():
-            clouds = [
-                turned_up(np.asarray(cloud), self.up, self.model_up_, normals=self._has_normals)
-                for cloud in clouds_of(X)
-            ]
+            clouds = [self._turned(index, cloud) for index, cloud in enumerate(clouds_of(X))]
             if self.model_ is not None:
                 blocks.append(np.asarray(self.model_.to(find_device(self.device)).embed(clouds)))
             if self._size:
-                sizes = [log_size(torch.from_numpy(np.asarray(cloud, np.float64))[None]) for cloud in clouds]
-                blocks.append(torch.cat(sizes).float().numpy(force=True)[:, None])
+                sizes = [log_size(torch.from_numpy(cloud[:, :3].astype(np.float64))[None]) for cloud in clouds]
+                blocks.append(torch.cat(sizes).float().numpy()[:, None])
         return np.hstack(blocks)
+
+    def _turned(self, index: int, cloud: Any) -> np.ndarray:
+        rows = as_array(cloud)
+        if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
+            raise InputError(f"cloud {index}: points must be [n, {self.n_features_in_}], got {described(cloud)}")
+        try:
+            require_cloud(rows[:, :3])  # also what has a size alone
+        except PointsetError as error:
+            raise InputError(f"cloud {index}: {error}") from error
+        return turned_up(rows, self.up, self.model_up_, normals=self._has_normals)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -22,7 +22,8 @@ from pointset.data.likeness.siblings import split_validation
 from pointset.data.normalize import half_turns
 from pointset.data.turns import turned_by_one_of
 from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
-from pointset.evaluation import evaluate
+from pointset.evaluation.predictions import evaluate_in_training
+from pointset.inputs import require_tensor
 from pointset.training.recipe import Recipe
 
 _SIZES = 0x51
@@ -61,7 +62,7 @@ class Objective(ABC):
     def output(self, model: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """Output of the model for a batch, in float32."""
         sets, mask, *_ = batch
-        return model(sets.to(device), None if mask is None else mask.to(device)).float()
+        return require_tensor(model(sets.to(device), None if mask is None else mask.to(device)), model).float()
 
     @abstractmethod
     def loss(self, output: Tensor, batch: Any) -> Loss:
@@ -165,7 +166,9 @@ class Classification(Objective):
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:
         """The accuracy on the validation split, if there is one."""
-        return {} if self.validation is None else {"validation_accuracy": evaluate(model, self.validation).accuracy}
+        if self.validation is None:
+            return {}
+        return {"validation_accuracy": evaluate_in_training(model, self.validation).accuracy}
 
 
 def ordered_losses(

@@ -18,7 +18,7 @@ from pointset.data.batches import fixed_batches
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
 from pointset.errors import PointsetError, described
-from pointset.inputs import InputError, as_sets
+from pointset.inputs import InputError, as_sets, require_tensor
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.system import keep_freed_memory
 
@@ -76,7 +76,7 @@ def predict(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE, las
 
         def compute(points: Tensor, mask: Tensor | None) -> list[Tensor]:
             recorded.clear()
-            return [model(points, mask), *recorded[-1:]]
+            return [require_tensor(model(points, mask), model), *recorded[-1:]]
 
         logits, *rows = _results(model, sets, batch_size, compute)
     found = rows[0] if rows else None

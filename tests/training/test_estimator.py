@@ -12,6 +12,7 @@ from unittest import SkipTest
 import joblib
 import numpy as np
 import pytest
+import torch
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -168,6 +169,40 @@ def test_rows_become_columns_with_names(X):
     table = embedding.fit_transform(X)
     assert list(table) == embedding.get_feature_names_out().tolist()
     assert table.columns[-1] == f"pointsetembedding{table.shape[1] - 1}"
+
+
+@pytest.mark.parametrize("model", ["size", "surface"])
+def test_tensors_of_every_kind_have_the_rows_of_arrays(model, X):
+    embedding = PointSetEmbedding(model).fit(X)
+    tensors = [torch.tensor(cloud, requires_grad=True) for cloud in X]
+    assert np.array_equal(embedding.transform(tensors), embedding.transform(X))
+    assert np.allclose(
+        embedding.transform(torch.tensor(X).bfloat16()), embedding.transform(torch.tensor(X).bfloat16().float())
+    )
+
+
+@pytest.mark.parametrize("model", ["size", "surface"])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda X: X[..., :2], r"cloud 0: points must be \[n, 3\], got float64"),
+        (lambda X: np.concatenate([X, X], 2), r"cloud 0: points must be \[n, 3\], got float64"),
+        (lambda X: np.where(X[1, 0] == X, np.nan, X), "cloud 1: .* not finite"),
+        (lambda X: np.ma.masked_less(X, X[2].min() + 1), "masked entries"),
+        (lambda X: X[:1, :5] * 0, "cloud 0: .* no extent"),
+    ],
+)
+def test_clouds_without_a_row_are_refused(model, change, words, X):
+    with pytest.raises(ValueError, match=words):
+        PointSetEmbedding(model).fit(X).transform(change(X))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"), [({"model": "featurs"}, "or rows such as features"), ({"up": "w"}, "up")]
+)
+def test_an_embedding_of_wrong_options_is_refused(options, words, X):
+    with pytest.raises(ValueError, match=words):
+        PointSetEmbedding(**options).fit(X)
 
 
 ELSEWHERE = """import sys, joblib, numpy as np

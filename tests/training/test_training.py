@@ -211,6 +211,15 @@ def test_the_best_epoch_is_what_is_kept_and_saved(train, tmp_path):
     assert same_weights(load_run(tmp_path)[0], fitted.model)
 
 
+def test_a_model_that_is_trained_again_learns_the_classes_of_the_new_data(train):
+    recipe = Recipe(epochs=1, validation=0.2)
+    model = pointset.fit(small("rff-max"), train, recipe, progress=False).model
+    renamed = pointset.from_arrays(train.points, train.labels, train.classes[::-1])
+    with pytest.raises(PointsetError, match="other classes than the model"):
+        pointset.evaluate(model, renamed)
+    assert pointset.evaluate(pointset.fit(model, renamed, recipe, progress=False).model, renamed).classes
+
+
 class Seen(nn.Module):
     """A classifier that records the shapes of its inputs, in training and in evaluation."""
 

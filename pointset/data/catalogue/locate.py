@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pointset.data.catalogue.cards import Card, list_cards, load_card, nearest_cards
 from pointset.data.shapes10 import build_shapes10, is_current
-from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
 from pointset.runs.atomic import why_not
 from pointset.runs.locks import locked
 
@@ -33,6 +33,9 @@ def make_folder(folder: Path) -> Path:
 def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[Card | None, Path]:
     """Find the card (None for a folder) and the folder of a dataset; the embedded dataset is built on first use."""
     name = str(name_or_folder)
+    if not isinstance(name_or_folder, str | Path):
+        got = f"got {described(name_or_folder)}: save clouds in memory as files, such as class/1.npy"
+        raise PointsetError(f"data must be the name of a dataset or a folder, {got}")
     if not name.strip():
         raise PointsetError("the name of the data is empty: give the name of a dataset, or a folder")
     if isinstance(name_or_folder, str) and name in list_cards():
