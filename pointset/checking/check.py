@@ -77,6 +77,14 @@ class Check:
     """Pairs of shapes that were near enough to be fitted to each other."""
     same: int
     """Pairs of them that are the same."""
+    agreed: float = 1.0
+    """Share of the labels that the classifier which judges them would give, too."""
+
+    @property
+    def doubt(self) -> str:
+        """How far suspicious labels are to be trusted, in words; empty if there is none."""
+        judged = f"labels are judged by a classifier that gives {self.agreed:.0%} of them itself"
+        return judged * bool(self.of(LABEL))
 
     @property
     def leaks(self) -> int:
@@ -105,7 +113,7 @@ def check_data(data: str | Path, *, up: str | None = None, seed: int = 0, progre
     """Read every shape of a card or a folder once, and find what may be wrong.
 
     Files that cannot be read; shapes that are the same, within a class, in two classes, or in train and test; shapes
-    unlike their class in size, points or upward axis; and labels that are probably wrong, by confident learning on
+    unlike their class in size, points or upward axis; and labels that are perhaps wrong, by confident learning on
     probabilities of a support vector machine that was fitted without the shape and its siblings.
 
     Args:
@@ -125,7 +133,7 @@ def check_data(data: str | Path, *, up: str | None = None, seed: int = 0, progre
     twins = [*work.twins()]
     suspects = [*_unreadable(shapes), *twins, *work.labels(twins), *work.oddities()]
     suspects.sort(key=lambda each: (ORDER.index(each.where), -each.sure))
-    return Check(shapes, tuple(suspects), work.siblings, len(work.candidates), work.same)
+    return Check(shapes, tuple(suspects), work.siblings, len(work.candidates), work.same, work.agreed)
 
 
 def _unreadable(shapes: Shapes) -> Iterator[Suspect]:
@@ -138,7 +146,7 @@ class _Work:
     """Rows and candidates of one check."""
 
     def __init__(self, shapes: Shapes, seed: int, progress: bool) -> None:
-        self.shapes, self.seed, self.progress, self.same = shapes, seed, progress, 0
+        self.shapes, self.seed, self.progress, self.same, self.agreed = shapes, seed, progress, 0, 1.0
         self.model = create_for(shapes.sets[0], CANDIDATE)
         baseline = baseline_of(self.model)
         assert baseline is not None
@@ -248,7 +256,7 @@ class _Work:
         return Suspect(name, label, shapes.splits[row], kind, note, twin, row, other, where, sure)
 
     def labels(self, twins: list[Suspect]) -> Iterator[Suspect]:
-        """Shapes whose label is probably wrong, with what they would be instead."""
+        """Shapes whose label is perhaps wrong, with what they would be instead."""
         shapes, labels = self.shapes, self.shapes.labels
         groups = self.siblings.groups
         links = [(groups[each.row], groups[each.other]) for each in twins if labels[each.row] == labels[each.other]]
@@ -259,6 +267,7 @@ class _Work:
         outputs = fit_head(self.baseline, self.blocks, torch.from_numpy(labels), folds, together)
         tested = np.flatnonzero(folds >= 0)
         probabilities = outputs[torch.from_numpy(tested)].softmax(dim=1).numpy()
+        self.agreed = float((probabilities.argmax(axis=1) == labels[tested]).mean())
         given, instead = given_and_other(probabilities, labels[tested])
         for place in np.flatnonzero(suspicious_labels(probabilities, labels[tested])).tolist():
             row, other = int(tested[place]), int(instead[place])

@@ -1,4 +1,4 @@
-"""Labels that are probably wrong, by confident learning."""
+"""Labels that are perhaps wrong, by confident learning."""
 
 import numpy as np
 from jaxtyping import Bool, Float, Int

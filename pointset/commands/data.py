@@ -90,7 +90,7 @@ def check(
     """Read every shape once and find what would make a figure untrue: twins, wrong labels, odd shapes, unread files.
 
     Shapes that are in train and in test, in two classes, or there twice (the same bytes, the same geometry in another
-    format, sampled anew, rescaled, turned or mirrored); labels that are probably wrong, with what they would be
+    format, sampled anew, rescaled, turned or mirrored); labels that are perhaps wrong, with what they would be
     instead; shapes unlike their class; and groups of shapes that belong together.
 
     Delete the rows of shapes to keep from the table, and train without the others: `--without check.csv`.
@@ -133,6 +133,7 @@ def check(
             f"{found.leaks:,} of {tests:,} {tested} shapes are in another split, too, or hardly differ from a "
             "shape there: look at the page, and leave them out with --without of `train` and `compare`"
         )
+    lines += [found.doubt] if found.doubt else []
     lines.append(
         f"{counted(total, 'suspect')} in {time.perf_counter() - started:.0f} s{more}"
         + (f"; saved in {output}" if output else "")

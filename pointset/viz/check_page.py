@@ -11,7 +11,7 @@ SHOWN = 24
 TITLES = {
     "split": "In two splits, or nearly",
     "classes": "In two classes",
-    "label": "Probably another class",
+    "label": "Perhaps another class",
     "class": "There twice, or nearly",
     "odd": "Unlike the others",
 }
@@ -26,6 +26,7 @@ def make_check_page(check: Check) -> Page:
         counts += [f"{TITLES[where].lower()}: {len(suspects):,}"] if suspects else []
         tiles += [_tile(check, each) for each in islice(suspects, SHOWN)]
     note = f"{len(shapes.names):,} shapes were read. {'; '.join(counts).capitalize() or 'Nothing is suspicious'}."
+    note += f" {check.doubt.capitalize()}." * bool(check.doubt)
     if unreadable := len(check.suspects) - sum(each.row >= 0 for each in check.suspects):
         note += f" {unreadable:,} files cannot be read."
     more = f" At most {SHOWN} of each kind are drawn; the table (-o check.csv) has all." * (

@@ -58,6 +58,11 @@ def test_planted_faults(found, file, kind, where, twin):
     assert twin in ("", suspect.twin)
 
 
+def test_it_is_said_how_good_the_judge_of_labels_is(found):
+    assert 0.8 < found.agreed < 1.0  # one label is wrong
+    assert f"{found.agreed:.0%} of them" in found.doubt
+
+
 @pytest.mark.slow
 def test_one_geometry_in_other_files(tmp_path):
     """In single precision, with five digits, and in another order; a mesh that is sampled anew is not the same."""
