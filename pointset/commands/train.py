@@ -70,7 +70,7 @@ def train(
     """
     from pointset.data.dataset import has_test_split
     from pointset.data.repeats import repeats_in_words, siblings_in_words
-    from pointset.training.devices import is_main
+    from pointset.training.processes import is_main
 
     if data is None and model is None:
         raise PointsetError("train needs --data with your shapes, or the name of a model, such as isab16-pma")
@@ -107,7 +107,7 @@ def train(
 def _new(model: str, data: str, chosen: Chosen, seed: int, run: Path) -> "Training":
     """A new model by its name, with the defaults of quick.toml."""
     from pointset.data.dataset import check_data, load_split
-    from pointset.training.devices import is_main
+    from pointset.training.processes import is_main
     from pointset.zoo.models import create_for
     from pointset.zoo.names import used_options
 
@@ -125,8 +125,8 @@ def _new(model: str, data: str, chosen: Chosen, seed: int, run: Path) -> "Traini
 def _started(model: str | None, start: str, data: str, chosen: Chosen, seed: int) -> "Training":
     """A model that begins from trained weights, with the recipe for it."""
     from pointset.data.dataset import load_split
-    from pointset.training.devices import is_main
     from pointset.training.fine_tuning import transfer_recipe
+    from pointset.training.processes import is_main
     from pointset.zoo.transfer import start_from
 
     trained, description = pointset.load_run(start)

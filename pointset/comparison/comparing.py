@@ -30,7 +30,8 @@ from pointset.runs.locks import lock_folder
 from pointset.runs.progress import EVERY, on_terminal, progress_bar, write_line
 from pointset.runs.spreadsheets import as_csv
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
-from pointset.training.devices import find_device, measured_precision, world_size
+from pointset.training.devices import find_device, measured_precision
+from pointset.training.processes import world_size
 from pointset.zoo.registration import unpickle_parts, user_parts
 
 MOST_DEVIATION = 1e-2

@@ -3,7 +3,7 @@
 All randomness in epoch e comes from (seed, e): order, subsets and augmentation from the batches' own generator, dropout
 from torch's generator, which is seeded for the epoch and restored after it. On a CPU, with the same number of threads,
 a run that was killed and resumed gives the same numbers to the last bit as an uninterrupted one.
-An `Objective` defines the training sets and the loss; `pointset.training.devices` covers several processes.
+An `Objective` defines the training sets and the loss; `pointset.training.processes` covers several processes.
 """
 
 import math
@@ -40,9 +40,10 @@ from pointset.training.checkpoints import (
     make_fitted,
     preparation_of,
 )
-from pointset.training.devices import Processes, find_device, join_processes, measured_precision, on_cpu
+from pointset.training.devices import find_device, measured_precision
 from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import learning_rate, make_optimizer
+from pointset.training.processes import Processes, join_processes, on_cpu
 from pointset.training.recipe import Recipe
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.models import set_preparation

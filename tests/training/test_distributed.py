@@ -20,7 +20,7 @@ import pointset
 from pointset import PointsetError, Recipe, cli, load_run
 from pointset.data.batches import Batch
 from pointset.training import loop as training
-from pointset.training.devices import Processes, is_main, join_processes, world_size
+from pointset.training.processes import Processes, is_main, join_processes, world_size
 
 pytestmark = pytest.mark.slow
 

@@ -16,9 +16,9 @@ from pointset import DataOptions, PointsetError, PointSets, Recipe, load_run
 from pointset.cli import main
 from pointset.data import Pool
 from pointset.training.checkpoints import RunFolder
-from pointset.training.devices import Processes
 from pointset.training.loop import Training, best_epoch, learning_rate
 from pointset.training.objectives import Classification, class_weights, drawn_size, ordered_losses
+from pointset.training.processes import Processes
 from pointset.zoo.classifiers import ranked
 
 SHORT = Recipe(epochs=2, batch_size=16, learning_rate=3e-3)
