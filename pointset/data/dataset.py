@@ -336,7 +336,7 @@ def has_test_split(sets: PointSets) -> bool:
 def is_split_by_hash(sets: PointSets) -> bool:
     """True if the folder that sets were loaded from has no folders of splits."""
     _, folder = locate_data(sets.source, progress=False)
-    return not is_released(folder) and any("by a hash" in own.rule for own in list_again(folder, sets.options).values())
+    return not is_released(folder) and any(own.is_hashed for own in list_again(folder, sets.options).values())
 
 
 def keys_of_all_splits(sets: PointSets, groups: str | None) -> dict[str, str]:

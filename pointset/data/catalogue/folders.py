@@ -90,6 +90,8 @@ class Listing:
     """The labels that have shapes, by split."""
     rule: str
     """How shapes are assigned to splits, as text."""
+    is_hashed: bool
+    """True if they are by a hash of their names, and not by folders."""
 
 
 @dataclass
@@ -125,7 +127,7 @@ def list_folder(folder: Path, split: str, *, seed: int = 0, groups: str | None =
     if name not in listings:
         known = one_line(", ".join(sorted(listings)), REPEATED)
         advice = "" if any(_are_splits([each]) for each in listings) else OBJECTS_IN_FOLDERS
-        if groups is not None and any("by a hash" in listing.rule for listing in listings.values()):
+        if groups is not None and any(listing.is_hashed for listing in listings.values()):
             advice = f"; in each class all shapes are one group by groups={quoted(groups)}, and a test asks for two"
         raise PointsetError(f"{folder} has no shape in split {quoted(split)}: found {known}{advice}")
     return listings[name]
@@ -175,7 +177,8 @@ def list_splits(folder: Path, *, seed: int = 0, groups: str | None = None) -> di
     tree.warn_of_skipped()
     of_split = {name: [shape for shape in listed if shape.split == name] for name in {*split_of.values()}}
     present = {name: frozenset(shape.label for shape in shapes) for name, shapes in of_split.items()}
-    return {name: Listing(shapes, classes, kind, folder, present, rule) for name, shapes in of_split.items()}
+    hashed = "split" not in layout
+    return {name: Listing(shapes, classes, kind, folder, present, rule, hashed) for name, shapes in of_split.items()}
 
 
 def _kind_of_files(tree: FileTree) -> FileKind:
