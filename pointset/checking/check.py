@@ -78,12 +78,12 @@ class Check:
     same: int
     """Pairs of them that are the same."""
     agreed: float = 1.0
-    """Share of the labels that the classifier which judges them would give, too."""
+    """Share of the labels with which the classifier that judges them agrees."""
 
     @property
     def doubt(self) -> str:
         """How far suspicious labels are to be trusted, in words; empty if there is none."""
-        judged = f"labels are judged by a classifier that gives {self.agreed:.0%} of them itself"
+        judged = f"labels are judged by a classifier that agrees with {self.agreed:.0%} of them"
         return judged * bool(self.of(LABEL))
 
     @property
