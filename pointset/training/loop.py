@@ -43,7 +43,7 @@ from pointset.training.checkpoints import (
 from pointset.training.devices import find_device, measured_precision
 from pointset.training.objectives import Classification, Objective
 from pointset.training.optimization import learning_rate, make_optimizer
-from pointset.training.processes import Processes, join_processes, on_cpu
+from pointset.training.processes import Processes, join_processes
 from pointset.training.recipe import Recipe
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.models import set_preparation
@@ -164,13 +164,13 @@ class Training:
 
     def _state(self) -> Checkpoint:
         """The state, whose tensors change with further steps."""
-        weights, optimizer = on_cpu(self.model.state_dict()), self.optimizer.state_dict()
-        return Checkpoint(weights, optimizer, self.history, self.best)
+        weights = {name: tensor.cpu() for name, tensor in self.model.state_dict().items()}
+        return Checkpoint(weights, self.optimizer.state_dict(), self.history, self.best)
 
     def _train(self, progress: bool) -> None:
         per_epoch = self.objective.steps_per_epoch
         done = min(self.steps, len(self.history) * per_epoch)
-        show = progress and self.processes.is_main
+        show = progress and self.processes.rank == 0
         what = "training" if self.folder is None else f"training {self.folder.path.name}"
         with progress_bar(what, "step", self.steps, show=show, done=done, leave=False) as bar:
             while len(self.history) * per_epoch < self.steps and not self._stopped():

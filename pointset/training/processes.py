@@ -1,22 +1,8 @@
-"""Several processes for one training, each with a device of its own; usually one.
+"""Several processes for one training, each with a device of its own, through Hugging Face Accelerate; usually one.
 
-Processes run on the GPUs or cores of one machine or of many, through Hugging Face Accelerate:
-
-    torchrun --nproc-per-node 2 -m -- pointset.cli train isab16-pma --run runs/mine
-    accelerate launch --multi_gpu --num_processes 2 -m pointset.cli train isab16-pma --run runs/mine
-
-Add `--device cpu` to train on the CPU. (Without the two dashes torchrun takes `--run` for an option of its own.) Every
-process draws the whole batch of the recipe and works on every world-th row, starting at its rank. The processes add up
-the gradient of the mean loss over the whole batch. DistributedDataParallel would average over processes instead of
-rows, and wait forever for a process without a row of a short last batch.
-
-Limits:
-
-- Batch normalisation uses a process's own rows; its running statistics are averaged after each epoch.
-- Validation runs in the main process while the others wait. Every process holds the data and draws whole batches.
-- `precision` comes from the recipe: `accelerate launch --mixed_precision` has no effect.
-- A resumed run equals an uninterrupted one only with the same number of processes: it decides dropout and rounding.
-- `accelerate launch --cpu` is refused: without an MPI it starts a single process (accelerate 1.15).
+Every process draws the whole batch of the recipe and works on every world-th row, starting at its rank. The processes
+add up the gradient of the mean loss over the whole batch. DistributedDataParallel would average over processes instead
+of rows, and wait forever for a process without a row of a short last batch. `scripts/docs/tools.md` has the commands.
 """
 
 import os
@@ -26,7 +12,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, require_extra
 
 T = TypeVar("T")
 
@@ -34,10 +20,7 @@ T = TypeVar("T")
 class Processes:
     """The processes that train one model together, usually one; all of them must call the methods.
 
-    Attributes:
-        device: of this process.
-        rank: index of this process, from 0.
-        world: number of processes.
+    Attributes: the `device` of this process, its `rank`, from 0, and the number of processes, `world`.
     """
 
     def __init__(self, device: torch.device, accelerator: Any = None) -> None:
@@ -45,11 +28,6 @@ class Processes:
         if accelerator is not None:
             self.device = accelerator.device
             self.rank, self.world = accelerator.process_index, accelerator.num_processes
-
-    @property
-    def is_main(self) -> bool:
-        """True for the process that reads and writes the run's folder."""
-        return self.rank == 0
 
     def share(self, batch: Any) -> Any:
         """Rows rank, rank + world, ... of a named tuple of tensors; none of a batch that is too short."""
@@ -76,13 +54,13 @@ class Processes:
                 parameter.grad = gradient.view_as(parameter).to(parameter.dtype)
 
     def from_main(self, work: Callable[[], T]) -> T:
-        """The result of `work` in the main process, sent to the others; plain data, or tensors on the CPU."""
+        """The result of `work` in the main process, rank 0, sent to the others; plain data, or tensors on the CPU."""
         if self.world == 1:
             return work()
         from accelerate.utils import broadcast_object_list
 
         result, failure = None, None
-        if self.is_main:
+        if self.rank == 0:
             try:
                 result = work()
             except Exception as error:
@@ -97,20 +75,9 @@ class Processes:
 
     def settle_buffers(self, model: nn.Module) -> None:
         """Average the running statistics of batch normalisation; take every other buffer from the main process."""
-        buffers = dict(model.named_buffers())
-        if self.world == 1 or not buffers:
-            return
-        for name, buffer in buffers.items():
-            if name.endswith(("running_mean", "running_var")):
-                buffer.copy_(self.sum(buffer) / self.world)
-        of_main = self.from_main(lambda: on_cpu(buffers))
-        for name, buffer in buffers.items():
-            buffer.copy_(of_main[name])
-
-
-def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors without their history, on the CPU."""
-    return {name: tensor.detach().cpu() for name, tensor in tensors.items()}
+        for name, buffer in model.named_buffers():
+            averaged = name.endswith(("running_mean", "running_var"))
+            buffer.copy_(self.sum(buffer) / self.world if averaged else self.from_main(buffer.cpu))
 
 
 def world_size() -> int:
@@ -135,18 +102,16 @@ def join_processes(device: torch.device) -> Processes:
     world = world_size()
     if world == 1:
         return Processes(device)
-    for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
-        if name not in os.environ:
-            raise PointsetError(
-                f"WORLD_SIZE is {world} and {name} is not set: start through torchrun or accelerate launch, "
-                "or unset WORLD_SIZE to train in one process"
-            )
+    if missing := [name for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]:
+        raise PointsetError(
+            f"WORLD_SIZE is {world} and {missing[0]} is not set: start through torchrun or accelerate launch, "
+            "or unset WORLD_SIZE to train in one process"
+        )
     if device.index is not None:
         raise PointsetError(f"device {str(device)!r} cannot be shared by {world} processes: use auto or {device.type}")
-    try:
-        from accelerate import Accelerator
-    except ImportError as error:
-        raise PointsetError("training in several processes needs accelerate: pip install accelerate") from error
+    require_extra("accelerate", "training in several processes", "accelerate")
+    from accelerate import Accelerator
+
     accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision="no")  # precision comes from the recipe
     if accelerator.num_processes != world or accelerator.device.type != device.type:
         raise PointsetError(
