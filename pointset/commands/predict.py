@@ -92,9 +92,9 @@ def _classes(guesses: "Sequence[Guess]") -> list[str | Table]:
             text.append(f"{guess.name}: {counted(guess.points, 'point')}{how}")
             text.append([{"class": name, "%": f"{100 * share:.1f}"} for name, share in guess.likeliest])
         return text
-    rows = []
+    rows, doubtful = [], any(guess.do_not_trust for guess in guesses)
     for guess in guesses:
         name, probability = guess.likeliest[0]
         row = {"shape": guess.name, "class": name, "%": f"{100 * probability:.1f}", "points": guess.points}
-        rows.append(row | {"": "do not trust" * guess.do_not_trust})
+        rows.append(row | ({"": "do not trust" * guess.do_not_trust} if doubtful else {}))
     return [rows]
