@@ -10,6 +10,8 @@ from typing import Any
 from pointset.errors import escaped, one_line
 from pointset.runs.progress import write_line
 
+BOX = re.compile(r"Glyph .* missing from")
+"""matplotlib's warning for each letter that its font lacks."""
 NUMBER = re.compile(r"[-+]?[\d,]+(\.\d+)?")
 
 
@@ -22,7 +24,11 @@ def warning_in_one_line() -> Iterator[None]:
     def print_warning(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
         if category is not UserWarning:
             show(message, category, *place, **rest)
-        elif (line := one_line(message)) not in shown:
+            return
+        line = one_line(message)
+        if BOX.match(line):
+            line = "the font of pictures lacks some letters, which are boxes in .png and .pdf: .svg shows them"
+        if line not in shown:
             shown.add(line)
             write_line(f"pointset: warning: {line}")  # above the bars
 

@@ -67,6 +67,14 @@ def test_a_living_page_has_the_model_in_it(isab_run, shape, tmp_path, capsys):
     assert len(base64.b64decode(content["shapes"][0]["points"])) == 24 * 3 * 2
 
 
+@pytest.mark.filterwarnings("default:Glyph")
+def test_letters_that_a_font_lacks_are_told_of_once(isab_run, shape, tmp_path, capsys):
+    named = shape.rename(shape.with_name("椅子.off"))
+    for suffix, times in ((".png", 1), (".svg", 0)):
+        main(["attend", str(named), "--model", str(isab_run), "-o", str(tmp_path / f"a{suffix}")])
+        assert capsys.readouterr().err.count("lacks some letters") == times
+
+
 EMBEDDING = "isab16-pma.shapes10"
 
 
