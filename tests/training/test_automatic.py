@@ -176,6 +176,8 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(data, tm
     assert json.loads(succeed(capsys, "classify", data / "test", "--model", folder, "--json"))["shapes"] == 16
     assert str(folder / "network") in fail(capsys, "export", "--model", folder, "-o", tmp_path / "a.onnx")
     (folder / "model.safetensors").unlink()  # as after a kill just before the end
+    (folder / "run.json").unlink()
+    assert f"{folder} is not finished" in fail(capsys, "evaluate", "--model", folder)
     weights = model.state_dict()
     succeed(capsys, *command)
     again, _ = pointset.load_run(folder)
