@@ -1,6 +1,7 @@
 """`pointset train`: train a model, or the best within a budget."""
 
 import dataclasses
+import shlex
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
@@ -15,7 +16,7 @@ from pointset.commands.flags import Chosen, DataFlags, Given, ModelFlags, Recipe
 from pointset.commands.terminal import Result
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError, one_line, quoted, raise_together
+from pointset.errors import PointsetError, counted, one_line, quoted, raise_together
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.progress import write_line
 from pointset.training.recipe import Recipe
@@ -99,9 +100,10 @@ def train(
         text.append(f"validation accuracy {last['validation_accuracy']:.1%}")
     if sizes := recipe.sizes_in_words:
         text.append(f"trained on sets of {sizes}")
-    text.append(f"saved in {run}; {f'next: pointset evaluate --model {run}' if has_test_split(sets) else NO_TEST}")
+    evaluate = f"next: pointset evaluate --model {shlex.quote(str(run))}"
+    text.append(f"saved in {run}; {evaluate if has_test_split(sets) else NO_TEST}")
     text += [*repeats_in_words(sets.source, sets.options), *siblings_in_words(sets)]
-    return Result({"run": str(run), "seconds": fitted.seconds, **last}, *text)
+    return Result({"run": str(run), "seconds": fitted.seconds, **last, "sentences": text}, *text)
 
 
 def _new(model: str, data: str, chosen: Chosen, seed: int, run: Path) -> "Training":
@@ -162,23 +164,27 @@ def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run
             row["of seen groups %"] = "" if each.seen is None else f"{100 * each.seen:.1f}"
         loss = "" if each.loss is None else f"{each.loss:.2f}"
         rows.append(row | {"log loss": loss, "held out": each.tested, "core-seconds": f"{each.seconds:.0f}"})
-    tested = has_test_split(sets)
-    commands = [f"evaluate --model {run}"] * tested + [f"classify path/to/new --model {run}"]
+    tested, trained = has_test_split(sets), f"--model {shlex.quote(str(run))}"
+    commands = [f"evaluate {trained}"] * tested + [f"classify path/to/new {trained}"]
     if (run / "network").exists():
-        commands.append(f"attend FILE --model {run}")
+        commands.append(f"attend FILE {trained}")
     candidates = [dataclasses.asdict(candidate) for candidate in best.candidates]
     siblings = best.siblings
     groups = {"groups": siblings.count, "groups_by": siblings.rule, "never_held_out": best.never_held_out}
     held_out = f"{'groups of ' if siblings.rule else ''}training shapes that were held out"
-    return Result(
-        {"run": str(run), "model": best.name, "reason": best.reason, "candidates": candidates, **groups},
-        f"{len(sets):,} shapes of {len(sets.classes)} classes; accuracy on {held_out}:",
-        rows,
+    sentences = [
         *_group_lines(best, run, sets),
         *_of_modelnet(sets.classes),
         *repeats_in_words(sets.source, sets.options),
         *siblings_in_words(sets, siblings.rule),
         *([] if tested else [NO_TEST]),
+    ]
+    about = {"run": str(run), "model": best.name, "reason": best.reason, "candidates": candidates, **groups}
+    return Result(
+        about | {"sentences": sentences},
+        f"{len(sets):,} shapes of {len(sets.classes)} classes; accuracy on {held_out}:",
+        rows,
+        *sentences,
         f"* chosen ({best.reason}), and fitted to all {len(sets):,} shapes: saved in {run}. Next:",
         *(f"  pointset {command}" for command in commands),
     )
@@ -187,7 +193,7 @@ def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run
 def _show(candidate: "Candidate") -> None:
     """Say what came out for a candidate, before the others are judged."""
     loss = "" if candidate.loss is None else f"log loss {candidate.loss:.2f}, "
-    share = f"{100 * candidate.accuracy:5.1f} % of {candidate.tested:,} held-out shapes"
+    share = f"{100 * candidate.accuracy:5.1f} % of {counted(candidate.tested, 'held-out shape')}"
     if not candidate.tested:
         share = "fitted, and not judged: no shape can be held out"
     write_line(f"{candidate.name:13} {share}, {loss}{candidate.seconds:.0f} core-seconds")

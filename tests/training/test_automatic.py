@@ -165,9 +165,10 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(data, tm
     monkeypatch.setattr(HeldOut, "best", lambda *_: ("mixture", "for this test"))  # it needs all the others
     monkeypatch.setattr(automatic._Choice, "_plan", lambda _: Plan(steps=8, folds=1))
     monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
-    folder = tmp_path / "run"
+    folder = tmp_path / "my run"
     command = ("train", "--data", data, "--points", "32", "--run", folder)
     printed = succeed(capsys, *command)
+    assert f"  pointset attend FILE --model '{folder}'" in printed.splitlines()
     assert "features-svm" in printed
     assert "chosen" in printed
     model, description = pointset.load_run(folder)
