@@ -75,12 +75,11 @@ def train(
 
     if data is None and model is None:
         raise PointsetError("train needs --data with your shapes, or the name of a model, such as isab16-pma")
-    by_name = "write pointset train MODEL, such as isab16-pma"
     chosen = Chosen.by(given, data_options, model_options, recipe)
     data = data or "shapes10"
     if model is None and start is None:
         if own := [*chosen.model, *chosen.recipe]:  # the choice sets these itself
-            raise PointsetError(f"{own[0]} needs the name of a model: {by_name}")
+            raise PointsetError(f"{own[0]} needs the name of a model: write pointset train MODEL, such as isab16-pma")
         if budget <= timedelta(0):
             raise PointsetError("--budget must be more than 0s: give a time such as 90s, 2m or 1h")
         return _train_best(data, chosen.sets, budget.total_seconds(), seed, run or Path("runs") / "best")
@@ -166,8 +165,7 @@ def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run
         rows.append(row | {"log loss": loss, "held out": each.tested, "core-seconds": f"{each.seconds:.0f}"})
     tested, trained = has_test_split(sets), f"--model {shlex.quote(str(run))}"
     commands = [f"evaluate {trained}"] * tested + [f"classify path/to/new {trained}"]
-    if (run / "network").exists():
-        commands.append(f"attend FILE {trained}")
+    commands += [f"attend FILE {trained}"] * (run / "network").exists()
     candidates = [dataclasses.asdict(candidate) for candidate in best.candidates]
     siblings = best.siblings
     groups = {"groups": siblings.count, "groups_by": siblings.rule, "never_held_out": best.never_held_out}

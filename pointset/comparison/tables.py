@@ -34,14 +34,13 @@ def format_table(table: Table, style: str = "simple", numbers_right: bool = Fals
 
 MINUS = re.compile(r"(?<![\w.)])-(?=\.?\d)")
 """The minus sign of a number, not a hyphen."""
-OPTION = re.compile(r"(?<=\\\\\n )(?=[\[*])")
-"""A first letter that LaTeX would read as an option of the end of the line before."""
 
 
 def as_latex(table: Table) -> str:
     """A table of texts in LaTeX (booktabs): numbers right-aligned, with minus signs."""
     text = format_table(table, "latex_booktabs", numbers_right=True)
-    return MINUS.sub("$-$", OPTION.sub("{}", text)).replace("±", r"$\pm$") + "\n"
+    text = re.sub(r"(?<=\\\\\n )(?=[\[*])", "{}", text)  # else an option of the end of the line before
+    return MINUS.sub("$-$", text).replace("±", r"$\pm$") + "\n"
 
 
 def without_empty(table: Table) -> Table:

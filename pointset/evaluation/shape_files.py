@@ -177,8 +177,7 @@ def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:
     Raises:
         PointsetError: a path is the folder of a run, or a folder has no shape.
     """
-    listed = list(paths)
-    shapes = []
+    listed, shapes = list(paths), list[ShapeFile]()
     for path in listed:
         if not path.is_dir():
             shapes.append(ShapeFile(path, str(path)))

@@ -29,12 +29,10 @@ def make_check_page(check: Check) -> Page:
     note += f" {check.doubt.capitalize()}." * bool(check.doubt)
     if unreadable := len(check.suspects) - sum(each.row >= 0 for each in check.suspects):
         note += f" {counted(unreadable, 'file')} cannot be read."
-    more = f" At most {SHOWN} of each kind are drawn; the table (-o check.csv) has all." * (
-        len(check.suspects) > len(tiles)
-    )
-    return make_similar_page(
-        tiles, title=escaped(f"Check of {shapes.name}"), note=escaped(note + more), up=shapes.sets[0].up
-    )
+    if len(check.suspects) > len(tiles):
+        note += f" At most {SHOWN} of each kind are drawn; the table (-o check.csv) has all."
+    title = escaped(f"Check of {shapes.name}")
+    return make_similar_page(tiles, title=title, note=escaped(note), up=shapes.sets[0].up)
 
 
 def _tile(check: Check, suspect: Suspect) -> ShapePicture:
