@@ -131,15 +131,13 @@ def check_data(data: str | Path, *, up: str | None = None, seed: int = 0, progre
     shapes = read_shapes(data, up=up, progress=progress)
     work = _Work(shapes, seed, progress)
     twins = [*work.twins()]
-    suspects = [*_unreadable(shapes), *twins, *work.labels(twins), *work.oddities()]
+    unread = [
+        Suspect(name, shapes.classes[shapes.entries[name].label], "", UNREADABLE, reason, sure=1.0)
+        for name, reason in shapes.failures.items()
+    ]
+    suspects = [*unread, *twins, *work.labels(twins), *work.oddities()]
     suspects.sort(key=lambda each: (ORDER.index(each.where), -each.sure))
     return Check(shapes, tuple(suspects), work.siblings, len(work.candidates), work.same, work.agreed)
-
-
-def _unreadable(shapes: Shapes) -> Iterator[Suspect]:
-    for name, reason in shapes.failures.items():
-        label = shapes.classes[shapes.entries[name].label]
-        yield Suspect(name, label, "", UNREADABLE, reason, sure=1.0)
 
 
 class _Work:

@@ -28,8 +28,6 @@ from pointset.zoo.pretrained import USUAL, list_pretrained
 if TYPE_CHECKING:
     from pointset.export.javascript import PlainModel
 
-MOST_TO_ASK = 2048
-"""Number of points on a live page."""
 STILLS = (".png", ".svg", ".pdf")
 COMPANIONS = ("rff-pma4.modelnet40-1024", USUAL, "dumlp16-max+dumlp16.modelnet40-1024")
 """Trained models that join the chosen one on a live page, as many as it takes."""
@@ -80,6 +78,8 @@ def attend(
         keep_outliers: Keep isolated points of a point cloud, such as a background.
     """
     if live:
+        from pointset.viz.live import MOST_POINTS
+
         checked_suffix(output, (".html",), "a live page")
         given = {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None}
         if flags := [flag for flag, value in given.items() if value is not None]:
@@ -87,8 +87,8 @@ def attend(
                 f"{' and '.join(flags)} cannot be used with --live, which shows all layers, heads and queries: "
                 "leave out either"
             )
-        if points is not None and points > MOST_TO_ASK:
-            raise PointsetError(f"--points must be at most {MOST_TO_ASK:,} with --live, got {points:,}")
+        if points is not None and points > MOST_POINTS:
+            raise PointsetError(f"--points must be at most {MOST_POINTS:,} with --live, got {points:,}")
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.readers.formats import require_shape_file
     from pointset.evaluation.shape_files import guess, next_step

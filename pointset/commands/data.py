@@ -141,7 +141,8 @@ def check(
     suspects = [
         {name: value for name, value in asdict(each).items() if name not in ("row", "other")} for each in found.suspects
     ]
-    return Result({"shapes": len(found.shapes.names), "leaks": found.leaks, "suspects": suspects}, *lines)
+    about = {"shapes": len(found.shapes.names), "leaks": found.leaks, "suspects": suspects}
+    return Result(about | {"sentences": [line for line in lines if isinstance(line, str)]}, *lines)
 
 
 def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Result:
@@ -173,7 +174,7 @@ def _in_words(overview: dict[str, Any]) -> Iterator[str]:
     sizes = list(overview["classes"].items())
     (most, largest), (least, smallest) = sizes[0], sizes[-1]
     extremes = f"es: {most} is the largest with {largest:,} shapes, {least} the smallest with {smallest:,}"
-    equal = f"es of {largest:,} shapes each" if len(sizes) > 1 else f" of {largest:,} shapes"
+    equal = f"es of {counted(largest, 'shape')} each" if len(sizes) > 1 else f" of {counted(largest, 'shape')}"
     yield f"{len(sizes)} class{extremes if largest > smallest else equal}"
     splits = ", ".join(f"{count:,} {split}" for split, count in overview["splits"].items())
     yield f"splits: {splits}; {overview['split_rule']}"

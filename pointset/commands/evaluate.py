@@ -1,6 +1,7 @@
 """`pointset evaluate`: test a trained model."""
 
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,7 +10,7 @@ from pointset.commands.terminal import Result
 from pointset.commands.trained import Model, load_model, settled_up, usual
 from pointset.configuration import PointCount
 from pointset.data.axes import GuessedUp
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, counted
 
 CALIBRATION = {
     "loss": "log loss",
@@ -83,7 +84,7 @@ def evaluate(
     if trained.description["recipe"].get("ordered"):
         result["rank_error"] = evaluation.rank_error
     line = (
-        f"{result['shapes']} {sets.split} shapes: accuracy {result['accuracy']:.2%}, "
+        f"{counted(result['shapes'], f'{sets.split} shape')}: accuracy {result['accuracy']:.2%}, "
         f"mean-class accuracy {result['mean_class_accuracy']:.2%}, loss {result['loss']:.3f}"
         + (f", mean difference of ranks {result['rank_error']:.3f}" if "rank_error" in result else "")
     )
@@ -99,7 +100,7 @@ def evaluate(
         text += repeats_in_words(sets.source, sets.options)
     elif data is not None and is_split_by_hash(sets):
         part = "a fifth" if split == "test" else "four fifths"
-        whole = f"pointset classify {data} --model {model or trained.name}"
+        whole = shlex.join(["pointset", "classify", data, "--model", str(model or trained.name)])
         text.insert(-2, f"they are {part} of {data}, which has no folders of splits; if all is new: `{whole}`")
     if output is not None:
         text.append(f"predictions saved in {output}")

@@ -52,9 +52,8 @@ def pack(run: Path, /, *, output: Out) -> Result:
     """
     card = pointset.pack_run(run, output)
     size, digest = output.stat().st_size, sha256(output.read_bytes()).hexdigest()
-    what = f"{len(card.get('classes', ()))} classes"
     return Result(
         {"output": str(output), "bytes": size, "sha256": digest, "card": card},
-        f"saved in {output}: {card['model']}, {what}, {size / 1e6:.1f} MB",
+        f"saved in {output}: {card['model']}, {len(card.get('classes', ()))} classes, {size / 1e6:.1f} MB",
         f"SHA-256 {digest}",
     )

@@ -52,8 +52,7 @@ def embed(
     embedded.save(output)
     (count, width), seconds = embedded.rows.shape, perf_counter() - start
     data = {"output": str(output), "model": embedded.model, "shapes": count, "width": width, "seconds": seconds}
-    shapes = counted(count, "shape")
-    line = f"saved in {output}: {shapes}, {width} numbers each, by {embedded.model} in {seconds:.1f} s"
+    line = f"saved in {output}: {counted(count, 'shape')}, {width} numbers each, by {embedded.model} in {seconds:.1f} s"
     return Result(data | {"left_out": failures}, line, *left_out(failures))
 
 
@@ -77,8 +76,7 @@ def find(
         count: Number of similar shapes.
     """
     if len(paths) != 2:
-        given = f"{len(paths)} path{'s' * (len(paths) != 1)}"
-        raise PointsetError(f"find needs a shape and a folder of shapes, got {given}")
+        raise PointsetError(f"find needs a shape and a folder of shapes, got {counted(len(paths), 'path')}")
     shape, folder = paths
     require_shape_file(shape)
     if folder.suffix.lower() == ".csv":
@@ -105,12 +103,10 @@ def find(
     ]
     if output is not None:
         _draw(trained.network, shape, query[0], rows, reading, f"Embeddings of {embedded.model}.", output)
-    shown = [{**row, "distance": f"{row['distance']:.3g}"} for row in rows]
     data = {"model": embedded.model, "shape": str(shape), "similar": rows, "output": output and str(output)}
     shapes, where = counted(len(embedded.files), "shape"), f"; saved in {output}" if output else ""
-    table = [{name: row[name] for name in ("shape", "class", "distance")} for row in shown]
-    line = f"of {shapes}, by {embedded.model}{where}"
-    return Result(data | {"left_out": failures}, table, line, *left_out(failures))
+    table = [{"shape": row["shape"], "class": row["class"], "distance": f"{row['distance']:.3g}"} for row in rows]
+    return Result(data | {"left_out": failures}, table, f"of {shapes}, by {embedded.model}{where}", *left_out(failures))
 
 
 def _embed(trained: Trained, paths: Sequence[Path], reading: Reading) -> "tuple[Embedded, dict[str, str]]":

@@ -20,9 +20,12 @@ def warning_in_one_line() -> Iterator[None]:
     show = warnings.showwarning
 
     def print_warning(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
+        line = one_line(message)
+        if re.match(r"Glyph .* missing from", line):  # of matplotlib, for each letter
+            line = "the font of pictures lacks some letters, which are boxes in .png and .pdf: .svg shows them"
         if category is not UserWarning:
             show(message, category, *place, **rest)
-        elif (line := one_line(message)) not in shown:
+        elif line not in shown:
             shown.add(line)
             write_line(f"pointset: warning: {line}")  # above the bars
 

@@ -1,6 +1,7 @@
 """`pointset train`: train a model, or the best within a budget."""
 
 import dataclasses
+import shlex
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
@@ -15,7 +16,7 @@ from pointset.commands.flags import Chosen, DataFlags, Given, ModelFlags, Recipe
 from pointset.commands.terminal import Result
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError, one_line, quoted, raise_together
+from pointset.errors import PointsetError, counted, one_line, quoted, raise_together
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.progress import write_line
 from pointset.training.recipe import Recipe
@@ -74,12 +75,11 @@ def train(
 
     if data is None and model is None:
         raise PointsetError("train needs --data with your shapes, or the name of a model, such as isab16-pma")
-    by_name = "write pointset train MODEL, such as isab16-pma"
     chosen = Chosen.by(given, data_options, model_options, recipe)
     data = data or "shapes10"
     if model is None and start is None:
         if own := [*chosen.model, *chosen.recipe]:  # the choice sets these itself
-            raise PointsetError(f"{own[0]} needs the name of a model: {by_name}")
+            raise PointsetError(f"{own[0]} needs the name of a model: write pointset train MODEL, such as isab16-pma")
         if budget <= timedelta(0):
             raise PointsetError("--budget must be more than 0s: give a time such as 90s, 2m or 1h")
         return _train_best(data, chosen.sets, budget.total_seconds(), seed, run or Path("runs") / "best")
@@ -99,9 +99,10 @@ def train(
         text.append(f"validation accuracy {last['validation_accuracy']:.1%}")
     if sizes := recipe.sizes_in_words:
         text.append(f"trained on sets of {sizes}")
-    text.append(f"saved in {run}; {f'next: pointset evaluate --model {run}' if has_test_split(sets) else NO_TEST}")
+    evaluate = f"next: pointset evaluate --model {shlex.quote(str(run))}"
+    text.append(f"saved in {run}; {evaluate if has_test_split(sets) else NO_TEST}")
     text += [*repeats_in_words(sets.source, sets.options), *siblings_in_words(sets)]
-    return Result({"run": str(run), "seconds": fitted.seconds, **last}, *text)
+    return Result({"run": str(run), "seconds": fitted.seconds, **last, "sentences": text}, *text)
 
 
 def _new(model: str, data: str, chosen: Chosen, seed: int, run: Path) -> "Training":
@@ -162,23 +163,26 @@ def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run
             row["of seen groups %"] = "" if each.seen is None else f"{100 * each.seen:.1f}"
         loss = "" if each.loss is None else f"{each.loss:.2f}"
         rows.append(row | {"log loss": loss, "held out": each.tested, "core-seconds": f"{each.seconds:.0f}"})
-    tested = has_test_split(sets)
-    commands = [f"evaluate --model {run}"] * tested + [f"classify path/to/new --model {run}"]
-    if (run / "network").exists():
-        commands.append(f"attend FILE --model {run}")
+    tested, trained = has_test_split(sets), f"--model {shlex.quote(str(run))}"
+    commands = [f"evaluate {trained}"] * tested + [f"classify path/to/new {trained}"]
+    commands += [f"attend FILE {trained}"] * (run / "network").exists()
     candidates = [dataclasses.asdict(candidate) for candidate in best.candidates]
     siblings = best.siblings
     groups = {"groups": siblings.count, "groups_by": siblings.rule, "never_held_out": best.never_held_out}
     held_out = f"{'groups of ' if siblings.rule else ''}training shapes that were held out"
-    return Result(
-        {"run": str(run), "model": best.name, "reason": best.reason, "candidates": candidates, **groups},
-        f"{len(sets):,} shapes of {len(sets.classes)} classes; accuracy on {held_out}:",
-        rows,
+    sentences = [
         *_group_lines(best, run, sets),
         *_of_modelnet(sets.classes),
         *repeats_in_words(sets.source, sets.options),
         *siblings_in_words(sets, siblings.rule),
         *([] if tested else [NO_TEST]),
+    ]
+    about = {"run": str(run), "model": best.name, "reason": best.reason, "candidates": candidates, **groups}
+    return Result(
+        about | {"sentences": sentences},
+        f"{len(sets):,} shapes of {len(sets.classes)} classes; accuracy on {held_out}:",
+        rows,
+        *sentences,
         f"* chosen ({best.reason}), and fitted to all {len(sets):,} shapes: saved in {run}. Next:",
         *(f"  pointset {command}" for command in commands),
     )
@@ -187,7 +191,7 @@ def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run
 def _show(candidate: "Candidate") -> None:
     """Say what came out for a candidate, before the others are judged."""
     loss = "" if candidate.loss is None else f"log loss {candidate.loss:.2f}, "
-    share = f"{100 * candidate.accuracy:5.1f} % of {candidate.tested:,} held-out shapes"
+    share = f"{100 * candidate.accuracy:5.1f} % of {counted(candidate.tested, 'held-out shape')}"
     if not candidate.tested:
         share = "fitted, and not judged: no shape can be held out"
     write_line(f"{candidate.name:13} {share}, {loss}{candidate.seconds:.0f} core-seconds")

@@ -1,5 +1,6 @@
 """The trained model that a command works with: the same option, `--model`, everywhere."""
 
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ def require_network(trained: Trained, verb: str, *, of_product: bool = False) ->
     from pointset.baselines.models import BASELINES
 
     model, inside = trained.description["model"], Path(trained.name) / "network"
-    remedy = f"write --model {inside}" if inside.exists() else ""
+    remedy = f"write --model {shlex.quote(str(inside))}" if inside.exists() else ""
     members = [member["name"] for member in model.get("members", ())]
     of_run = "pack the network of the run (its folder network) if it has one, or " * Path(trained.name).is_file()
     if members and not (of_product and {*members} - {*BASELINES}):

@@ -39,6 +39,7 @@ MINUS = re.compile(r"(?<![\w.)])-(?=\.?\d)")
 def as_latex(table: Table) -> str:
     """A table of texts in LaTeX (booktabs): numbers right-aligned, with minus signs."""
     text = format_table(table, "latex_booktabs", numbers_right=True)
+    text = re.sub(r"(?<=\\\\\n )(?=[\[*])", "{}", text)  # else an option of the end of the line before
     return MINUS.sub("$-$", text).replace("±", r"$\pm$") + "\n"
 
 

@@ -192,11 +192,10 @@ class Verdict:
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        pairs = [asdict(pair) | {"distinguishable": pair.distinguishable} for pair in self.pairs]
         return {
             "items": self.items,
             "rows": [asdict(row) for row in self.rows],
-            "pairs": pairs,
+            "pairs": [asdict(pair) | {"distinguishable": pair.distinguishable} for pair in self.pairs],
             "level": self.level,
             "sentences": self.sentences(),
             "method": self.method,

@@ -176,7 +176,7 @@ def with_axis(options: DataOptions, names: Sequence[str], card: Card | None, fol
             said, remedy = "beside others, they are turned to Z up", "give --up z if they lie with Z up"
         warnings.warn(
             f"{folder} holds {' and '.join(upright)} files, which usually have Y up: {said}; look at them with "
-            f"`pointset data show {folder}`, and {remedy} (in Python up=)",
+            f"`pointset data show {shlex.quote(str(folder))}`, and {remedy} (in Python up=)",
             UserWarning,
             stacklevel=4,
         )

@@ -1,5 +1,6 @@
 """Test shapes that say little: files that were trained on, and siblings of training shapes, as views of one object."""
 
+import shlex
 from pathlib import Path
 
 from pointset.data.catalogue.locate import locate_data
@@ -33,7 +34,7 @@ def repeats_in_words(name_or_folder: str | Path, options: DataOptions) -> tuple[
         return ()
     return (
         f"{count:,} of {len(test):,} test shapes are training shapes, too: accuracy says nothing about them; "
-        f"see them with `pointset data check {name_or_folder}`",
+        f"see them with `pointset data check {shlex.quote(str(name_or_folder))}`",
     )
 
 

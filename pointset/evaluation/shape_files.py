@@ -1,6 +1,7 @@
 """Predictions for files of shapes: their most likely classes, tables of them, and what to try for doubtful ones."""
 
 import itertools
+import shlex
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -176,14 +177,13 @@ def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:
     Raises:
         PointsetError: a path is the folder of a run, or a folder has no shape.
     """
-    listed = list(paths)
-    shapes = []
+    listed, shapes = list(paths), list[ShapeFile]()
     for path in listed:
         if not path.is_dir():
             shapes.append(ShapeFile(path, str(path)))
             continue
         if (path / "run.json").exists():
-            raise PointsetError(f"{path} is a run, not a shape: write --model {path}")
+            raise PointsetError(f"{path} is a run, not a shape: write --model {shlex.quote(str(path))}")
         inside = list_shapes(path)
         prefix = "" if len(listed) == 1 else f"{path}/"
         shapes += [ShapeFile(shape.path, f"{prefix}{shape.name}", shape.true_class) for shape in inside]

@@ -137,7 +137,7 @@ class Describer:
         """The description of a submodule: its JavaScript class as "kind", and the values to build it from."""
         outer, self.path = self.path, f"{self.path}.{name}".lstrip(".")
         if not type(module).__module__.startswith(("pointset.", "torch.")):
-            raise self.unsupported(f"is a {type(module).__name__}, which is user-defined")
+            raise self.unsupported(f"is of type {type(module).__name__}, which is user-defined")
         description = self._description(module)
         self.path = outer
         return description
@@ -171,7 +171,7 @@ class Describer:
         if known is None:
             entry = entry_of(module)
             called = f" ({entry.kind} {entry.name!r})" if entry else ""
-            raise self.unsupported(f"is a {type(module).__name__}{called}")
+            raise self.unsupported(f"is of type {type(module).__name__}{called}")
         if isinstance(module, Multihead):
             if type(module.score) is not DotScore:
                 raise self.unsupported(f"has an {type(module.score).__name__}")
@@ -183,7 +183,7 @@ class Describer:
             return self._fields(module, known, factor=module.score.factor, names=names)
         if isinstance(module, StatisticPool):
             if type(module).of_statistics is not StatisticPool.of_statistics:
-                raise self.unsupported(f"is a {type(module).__name__} with an of_statistics of its own")
+                raise self.unsupported(f"is of type {type(module).__name__} with an of_statistics of its own")
             return self._fields(module, known, layer=self.path)
         return self._fields(module, known)
 
@@ -228,6 +228,6 @@ class Describer:
     def unsupported(self, what: str) -> PointsetError:
         """The error for a property of the current module that is not implemented in JavaScript."""
         return PointsetError(
-            f"{self.path} {what}, which a live page cannot compute in JavaScript: use a model such as isab16-pma, "
-            "or make a page of maps"
+            f"{self.path} {what}, which a live page cannot compute in JavaScript: use a model such as isab16-pma"
+            + ", or make a page of maps" * bool(self.attending)
         )

@@ -267,7 +267,7 @@ class _Choice:
                 outputs = alone
                 self.told = (
                     f"; its network reads coordinates alone, because on the {int(tested.sum()):,} shapes of the first "
-                    f"fold its log loss is {losses[1]:.2f}, and {losses[0]:.2f} with neighbourhoods"
+                    f"fold its log loss is {losses[1]:.3g}, and {losses[0]:.3g} with neighbourhoods"
                 )
         for fold in range(1, plan.folds):
             further = self._held_out_fold(plan.steps, fold, self.neighbourhoods)

@@ -165,13 +165,10 @@ class HeldOut:
         return float(self._losses(outputs, shapes).mean())
 
     def _losses(self, outputs: Tensor, shapes: Tensor) -> Tensor:
-        return log_losses(outputs[shapes], self.labels[shapes], self.groups_of(shapes))
-
-
-def log_losses(outputs: Tensor, labels: Tensor, groups: Groups) -> Tensor:
-    """The log loss [N] of each of the outputs [N, classes] at the best temperature of all."""
-    temperature = fit_temperature(outputs.numpy(), labels.numpy(), groups=groups)
-    return nn.functional.cross_entropy(outputs / temperature, labels, reduction="none")
+        """The log loss of each of these shapes, bool [N], at the best temperature of all."""
+        logits, labels = outputs[shapes], self.labels[shapes]
+        temperature = fit_temperature(logits.numpy(), labels.numpy(), groups=self.groups_of(shapes))
+        return nn.functional.cross_entropy(logits / temperature, labels, reduction="none")
 
 
 def mean_with_error(values: Tensor, groups: Groups) -> tuple[float, float]:

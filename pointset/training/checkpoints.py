@@ -167,7 +167,8 @@ class RunFolder:
 
     def weights(self) -> Weights:
         """The trained weights."""
-        if not (self.path / "run.json").exists():
+        begun = ("run.json", "automatic.json")  # a choice has the second first
+        if not any((self.path / name).exists() for name in begun):
             raise PointsetError(
                 f"{self.path} is not a run (it has no run.json): give a folder that `pointset train` wrote"
             )

@@ -3,7 +3,7 @@
 from itertools import islice
 
 from pointset.checking.check import ORDER, Check, Suspect
-from pointset.errors import escaped
+from pointset.errors import counted, escaped
 from pointset.viz.html_page import Page, ShapePicture, make_similar_page
 
 SHOWN = 24
@@ -28,13 +28,11 @@ def make_check_page(check: Check) -> Page:
     note = f"{len(shapes.names):,} shapes were read. {'; '.join(counts).capitalize() or 'Nothing is suspicious'}."
     note += f" {check.doubt.capitalize()}." * bool(check.doubt)
     if unreadable := len(check.suspects) - sum(each.row >= 0 for each in check.suspects):
-        note += f" {unreadable:,} files cannot be read."
-    more = f" At most {SHOWN} of each kind are drawn; the table (-o check.csv) has all." * (
-        len(check.suspects) > len(tiles)
-    )
-    return make_similar_page(
-        tiles, title=escaped(f"Check of {shapes.name}"), note=escaped(note + more), up=shapes.sets[0].up
-    )
+        note += f" {counted(unreadable, 'file')} cannot be read."
+    if len(check.suspects) > len(tiles):
+        note += f" At most {SHOWN} of each kind are drawn; the table (-o check.csv) has all."
+    title = escaped(f"Check of {shapes.name}")
+    return make_similar_page(tiles, title=title, note=escaped(note), up=shapes.sets[0].up)
 
 
 def _tile(check: Check, suspect: Suspect) -> ShapePicture:

@@ -39,7 +39,7 @@ def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[s
     """
     across = 2 if stand_together(classes) and len(counts) > 1 else 1
     size = float(np.clip(260 / max(len(classes), 1), 4.6, 8.0))
-    shown = [plain_label(shorten(name.replace("_", " "), WIDEST_CLASS, size)) for name in classes]
+    shown = [plain_label(shorten(name, WIDEST_CLASS, size)) for name in classes]
     numbers = next(iter(counts.values())).sum(axis=1)
     rows = [f"{name}  {count:,}" for name, count in zip(shown, numbers, strict=True)]
     names = LETTER * size * max(map(len, rows), default=0)

@@ -134,7 +134,10 @@ def test_command_writes_a_page_and_a_table(capsys, folder, tmp_path):
     page, table = tmp_path / "check.html", tmp_path / "check.csv"
     assert "1 of 16 test shapes" in succeed(capsys, "data", "check", folder, "-o", page)
     assert "train/rod/turned.npy" in page.read_text()
-    assert asked(capsys, "data", "check", folder, "-o", table, "--json")["leaks"] == 1
+    assert "1 file cannot be read" in page.read_text()
+    told = asked(capsys, "data", "check", folder, "-o", table, "--json")
+    assert told["leaks"] == 1
+    assert f"saved in {table}" in told["sentences"][-1]
     assert {"test/ball/copy.npy", "train/plate/wrong.npy"} <= {row["file"] for row in read_csv(table)}
 
 

@@ -67,6 +67,14 @@ def test_a_living_page_has_the_model_in_it(isab_run, shape, tmp_path, capsys):
     assert len(base64.b64decode(content["shapes"][0]["points"])) == 24 * 3 * 2
 
 
+@pytest.mark.filterwarnings("default:Glyph")
+def test_letters_that_a_font_lacks_are_told_of_once(isab_run, shape, tmp_path, capsys):
+    named = shape.rename(shape.with_name("椅子.off"))
+    for suffix, times in ((".png", 1), (".svg", 0)):
+        main(["attend", str(named), "--model", str(isab_run), "-o", str(tmp_path / f"a{suffix}")])
+        assert capsys.readouterr().err.count("lacks some letters") == times
+
+
 EMBEDDING = "isab16-pma.shapes10"
 
 
@@ -109,12 +117,13 @@ def test_a_run_with_normals_is_tested_and_looked_at(normals: Path, capsys: Any, 
     run = ("--model", normals / "run")
     assert asked(capsys, "evaluate", *run)["shapes"] == 2
     for number in range(6):
-        new = normals / "new" / f"class{number % 2}" / f"{number}.off"
+        new = normals / "new ones" / f"class{number % 2}" / f"{number}.off"
         new.parent.mkdir(parents=True, exist_ok=True)
         new.write_text(BOX)
-    said = succeed(capsys, "evaluate", *run, "--data", normals / "new")
+    said = succeed(capsys, "evaluate", *run, "--data", normals / "new ones")
     assert "2 test shapes" in said
-    assert f"they are a fifth of {normals / 'new'}, which has no folders of splits" in said
+    assert f"they are a fifth of {normals / 'new ones'}, which has no folders of splits" in said
+    assert f"`pointset classify '{normals / 'new ones'}' --model {normals / 'run'}`" in said
     mesh = normals / "parts" / "class0" / "test" / "6.off"
     assert asked(capsys, "attend", mesh, *run, "-o", normals / "a.html")["prediction"].startswith("class")
     description = json.loads((normals / "run" / "run.json").read_text())

@@ -443,8 +443,10 @@ def test_markup_is_escaped_in_markdown_alone(text: str, shown: str) -> None:
 
 
 def test_latex_aligns_numbers_and_escapes_names() -> None:
-    table = as_latex([{"model": "a_b 50 %", "accuracy %": "90.1 ± 0.2", "against the best": "-1.5"}])
+    row = {"model": "a_b 50 %", "accuracy %": "90.1 ± 0.2", "against the best": "-1.5"}
+    table = as_latex([row, row | {"model": "[x]"}])
     lines = [" ".join(line.split()) for line in table.splitlines()]
     assert lines[0] == r"\begin{tabular}{lrl}"
     assert lines[2] == r"model & accuracy \% & against the best \\"
     assert lines[4] == r"a\_b 50 \% & 90.1 $\pm$ 0.2 & $-$1.5 \\"
+    assert lines[5].startswith("{}[x] &")  # an option of the line before, if nothing stood between them

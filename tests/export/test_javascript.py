@@ -170,7 +170,7 @@ def test_every_other_part_is_refused_by_name(kind: str, listed: str) -> None:
         to_plain_data(model)
     else:
         part = listed.split(".")[0].rstrip("0123456789")
-        with pytest.raises(PointsetError, match=rf"^(pool is .* \({kind} '{part}|encoder\.0 is a Equivariant)"):
+        with pytest.raises(PointsetError, match=rf"^(pool is .* \({kind} '{part}|encoder\.0 is of type Equivariant)"):
             to_plain_data(model)
 
 

@@ -13,12 +13,12 @@ from toy import bumpy, save, write_shapes
 
 import pointset
 from pointset import PointsetError, cli, fit_automatic
-from pointset.commands.train import _group_lines, _of_modelnet
+from pointset.commands.train import _group_lines, _of_modelnet, _show
 from pointset.data.likeness.siblings import LIKENESS, Siblings
 from pointset.runs.spreadsheets import read_csv
 from pointset.training import automatic, candidates, fine_tuning
 from pointset.training.baselines import FOLDS
-from pointset.training.candidates import ROWS, HeldOut
+from pointset.training.candidates import ROWS, Candidate, HeldOut
 from pointset.training.fine_tuning import BUDGET, Plan
 from pointset.zoo.predicting import predict
 
@@ -165,17 +165,21 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(data, tm
     monkeypatch.setattr(HeldOut, "best", lambda *_: ("mixture", "for this test"))  # it needs all the others
     monkeypatch.setattr(automatic._Choice, "_plan", lambda _: Plan(steps=8, folds=1))
     monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
-    folder = tmp_path / "run"
+    folder = tmp_path / "my run"
     command = ("train", "--data", data, "--points", "32", "--run", folder)
     printed = succeed(capsys, *command)
+    assert f"  pointset attend FILE --model '{folder}'" in printed.splitlines()
     assert "features-svm" in printed
     assert "chosen" in printed
     model, description = pointset.load_run(folder)
     assert model.classes == ["ball", "flat"]
     assert json.loads(succeed(capsys, "evaluate", "--model", folder, "--json"))["accuracy"] > 0.8
+    assert "sentences" in asked(capsys, *command)  # read again
     assert json.loads(succeed(capsys, "classify", data / "test", "--model", folder, "--json"))["shapes"] == 16
     assert str(folder / "network") in fail(capsys, "export", "--model", folder, "-o", tmp_path / "a.onnx")
     (folder / "model.safetensors").unlink()  # as after a kill just before the end
+    (folder / "run.json").unlink()
+    assert f"{folder} is not finished" in fail(capsys, "evaluate", "--model", folder)
     weights = model.state_dict()
     succeed(capsys, *command)
     again, _ = pointset.load_run(folder)
@@ -285,7 +289,13 @@ def test_the_network_reads_coordinates_alone_where_that_has_the_smaller_loss(bet
     outputs = choice._held_out_network(Plan(600, FOLDS))
     assert choice.neighbourhoods is better
     assert ("coordinates alone" in choice.told) is not better
+    assert ("0.698 with neighbourhoods" in choice.told) is not better
     assert outputs.equal(right)
+
+
+def test_one_held_out_shape_is_no_plural(capsys):
+    _show(Candidate("network", 1.0, 0.1, 1.0, 1, 2.0))
+    assert capsys.readouterr().err == "network       100.0 % of 1 held-out shape, 2 core-seconds\n"
 
 
 def test_a_finished_choice_is_read_again_and_another_run_refused_at_once(train, rows, tmp_path, monkeypatch):

@@ -125,6 +125,7 @@ def test_every_map_is_drawn_without_complaint_or_request(opened):
     assert seen.tab.inner_text("#note") == "predicted: box"
     assert seen.tab.locator("#answer li").all_inner_texts()[:2] == ["box\n91 %", "<b>ball\n5.0 %"]
     assert seen.tab.locator("#answer li").count() == 5
+    assert seen.tab.locator("#answer .class").nth(1).get_attribute("title") == "<b>ball"  # it may be cut
     assert "1 = uniform" in seen.tab.inner_text("#ticks")
     assert seen.complaints == []
     assert [url for url in seen.requests if not url.startswith("file:")] == []

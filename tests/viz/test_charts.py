@@ -95,7 +95,7 @@ def test_cells_are_shares_of_the_true_class():
         assert colors[true, taken, :3] == pytest.approx(to_rgb(RIGHT if true == taken else WRONG))
         assert colors[true, taken, 3] == pytest.approx(np.sqrt(count / COUNTS[true].sum()))
     assert sorted(text.get_text() for text in first.texts) == sorted(["80", "20", "100", "10", "30", "60"])
-    assert [text.get_text() for text in first.get_yticklabels()] == ["cup  10", "night stand  5", r"\$x  10"]
+    assert [text.get_text() for text in first.get_yticklabels()] == ["cup  10", "night_stand  5", r"\$x  10"]
     assert (np.asarray(second.images[0].get_array())[..., 3] > 0).tolist() == (COUNTS.T > 0).tolist()
 
 

@@ -14,7 +14,7 @@ function percent(share) {
 export function showAnswer(classes, list = element("answer")) {
   list.replaceChildren(...classes.map(([name, share]) => made(
     "li", {},
-    made("span", { class: "class" }, name),
+    made("span", { class: "class", title: name }, name),
     made("span", { class: "track" }, made("span", { class: "share", style: { width: `${100 * share}%` } })),
     made("span", { class: "percent" }, percent(share)),
   )));
