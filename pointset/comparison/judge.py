@@ -54,7 +54,7 @@ def judge(
             `pointset.comparison.judge`.
         columns: names of columns that are named otherwise, such as {"item": "uid", "label": "truth"}.
         level: probability of any error in a table of equally good models.
-        deterministic: models whose training has no seed, such as a support vector machine.
+        deterministic: models whose training has no seed, such as a support vector machine; a list of names, or one.
 
     Returns:
         The verdict; printed, it is the text of `pointset judge`.
@@ -77,6 +77,7 @@ def judge(
     else:
         table = tidy(predictions, columns)
     models = list(table["model"].unique())
+    deterministic = [deterministic] if isinstance(deterministic, str) else deterministic
     for model in deterministic:
         if model not in models:
             raise PointsetError(
@@ -186,10 +187,18 @@ def tidy(
             raise PointsetError(
                 f"row {int(gaps.to_numpy().argmax()) + 1} of {what} has no {key}: fill it in, or leave the row out"
             )
-    tidied["seed"] = _seeds(tidied["seed"], what)
-    numbers = all(pandas.api.types.is_numeric_dtype(tidied[key]) for key in ("label", "prediction"))
-    words = ("item", "model", "data") if numbers else ("item", "model", "data", "label", "prediction")
-    return tidied.astype(dict.fromkeys(words, str))
+    seeds = _seeds(tidied["seed"], what)
+    kinds = {tidied[key].dtype.kind for key in ("label", "prediction")}
+    if "b" in kinds and kinds & {*"iuf"}:  # beside 0 and 1
+        tidied = tidied.astype({"label": float, "prediction": float})
+    return tidied.apply(_words).assign(seed=seeds)
+
+
+def _words(column: Any) -> Any:
+    """Names and classes as text; whole numbers without a point, as other columns and tables may have them."""
+    if column.dtype.kind != "f":
+        return column.astype(str)
+    return (column + 0.0).map(lambda value: str(value).removesuffix(".0"))  # not -0
 
 
 def _seeds(column: Any, what: str) -> Any:
@@ -197,7 +206,7 @@ def _seeds(column: Any, what: str) -> Any:
     import pandas
 
     seeds = pandas.to_numeric(column, errors="coerce")
-    if (wrong := seeds.isna() | (seeds % 1 > 0)).any():
+    if (wrong := seeds % 1 != 0).any():  # also of what is no number, or infinite
         row = int(wrong.to_numpy().argmax())
         raise PointsetError(
             f"row {row + 1} of {what} has the seed {quoted(str(column.iloc[row]))}: seeds must be whole numbers"
