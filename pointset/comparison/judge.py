@@ -70,12 +70,11 @@ def judge(
         'On 2 items, svm has the best accuracy, 100.0 %; with one seed this may be chance.'
     """
     check_level(level)
-    if isinstance(predictions, str | Path):
-        predictions = [predictions]
-    if isinstance(predictions, Sequence):
-        table = read_tables([Path(path) for path in predictions], columns)
+    given = [predictions] if isinstance(predictions, str | Path) else predictions
+    if isinstance(given, Sequence):
+        table = read_tables([Path(path) for path in given], columns)
     else:
-        table = tidy(predictions, columns)
+        table = tidy(given, columns)
     models = list(table["model"].unique())
     deterministic = [deterministic] if isinstance(deterministic, str) else deterministic
     for model in deterministic:
@@ -96,14 +95,15 @@ def find_files(path: Path) -> list[Path]:
         return [path]
     if (path / PREDICTIONS_CSV).exists():
         return [path / PREDICTIONS_CSV]
+    if (path / PREDICTIONS_NPZ).exists():
+        return [path / PREDICTIONS_NPZ]
     found = [file for folder in (path, path / "runs") for file in sorted(folder.glob(f"*/{PREDICTIONS_NPZ}"))]
-    own = [path / PREDICTIONS_NPZ] if (path / PREDICTIONS_NPZ).exists() else []
-    if not (own or found):
+    if not found:
         raise PointsetError(
             f"{path} has neither {PREDICTIONS_CSV} nor runs with {PREDICTIONS_NPZ}: name files of predictions, or the "
             "folder of a finished comparison"
         )
-    return own or found
+    return found
 
 
 def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None) -> "DataFrame":
@@ -115,8 +115,7 @@ def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None)
 
     if not paths:
         raise PointsetError("no files of predictions were given: name at least one CSV file")
-    files = [file for path in paths for file in find_files(path)]
-    tables = [tidy(_read(file), columns, str(file), *_named(file)) for file in files]
+    tables = [tidy(_read(file), columns, str(file), *_named(file)) for path in paths for file in find_files(path)]
     return pandas.concat(tables, ignore_index=True)
 
 
@@ -178,20 +177,22 @@ def tidy(
     names = _columns_of(table, dict(columns or {}), what)
     if not len(table):
         raise PointsetError(f"{what} has no rows: give at least one prediction")
-    tidied = pandas.DataFrame({key: table[name] for key, name in names.items()})
-    for key, value in (("model", model), ("seed", seed), ("data", "")):
-        if key not in tidied:
-            tidied[key] = value
+    given = {key: table[name] for key, name in names.items()}
+    tidied = pandas.DataFrame({"model": model, "seed": seed, "data": "", **given}, index=table.index)
     for key in COLUMN_ALIASES:
         if (gaps := tidied[key].isna()).any():
             raise PointsetError(
                 f"row {int(gaps.to_numpy().argmax()) + 1} of {what} has no {key}: fill it in, or leave the row out"
             )
-    seeds = _seeds(tidied["seed"], what)
+    seeds = pandas.to_numeric(tidied["seed"], errors="coerce")
+    if (wrong := seeds % 1 != 0).any():  # also of what is no number, or infinite
+        row = int(wrong.to_numpy().argmax())
+        odd = quoted(str(tidied["seed"].iloc[row]))
+        raise PointsetError(f"row {row + 1} of {what} has the seed {odd}: seeds must be whole numbers")
     kinds = {tidied[key].dtype.kind for key in ("label", "prediction")}
     if "b" in kinds and kinds & {*"iuf"}:  # beside 0 and 1
         tidied = tidied.astype({"label": float, "prediction": float})
-    return tidied.apply(_words).assign(seed=seeds)
+    return tidied.apply(_words).assign(seed=seeds.astype(int))
 
 
 def _words(column: Any) -> Any:
@@ -199,19 +200,6 @@ def _words(column: Any) -> Any:
     if column.dtype.kind != "f":
         return column.astype(str)
     return (column + 0.0).map(lambda value: str(value).removesuffix(".0"))  # not -0
-
-
-def _seeds(column: Any, what: str) -> Any:
-    """Seeds as whole numbers."""
-    import pandas
-
-    seeds = pandas.to_numeric(column, errors="coerce")
-    if (wrong := seeds % 1 != 0).any():  # also of what is no number, or infinite
-        row = int(wrong.to_numpy().argmax())
-        raise PointsetError(
-            f"row {row + 1} of {what} has the seed {quoted(str(column.iloc[row]))}: seeds must be whole numbers"
-        )
-    return seeds.astype(int)
 
 
 def _columns_of(table: "DataFrame", columns: dict[str, str], what: str) -> dict[str, str]:

@@ -87,9 +87,8 @@ def test_numbers_are_the_same_classes_however_they_are_written(labels, guesses, 
     table = pandas.DataFrame({"item": [0, 1], "label": labels, "prediction": guesses})
     assert judge(table).rows[0].mean == 0.5
     table.to_csv(tmp_path / "odd.csv", index=False)
-    whole = table.assign(item=[0.0, 1.0], label=pandas.Series(labels).astype(float).astype(object), prediction=7)
-    whole.to_csv(tmp_path / "whole.csv", index=False)
-    assert [row.mean for row in judge([tmp_path / "odd.csv", tmp_path / "whole.csv"]).rows] == [0.5, 0]
+    table.assign(item=[0.0, 1.0], prediction=7).to_csv(tmp_path / "seven.csv", index=False)
+    assert [row.mean for row in judge([tmp_path / "odd.csv", tmp_path / "seven.csv"]).rows] == [0.5, 0]
 
 
 def test_predictions_of_runs_and_of_classify_are_read(tmp_path):
@@ -137,7 +136,6 @@ def test_a_model_without_a_seed_stands_beside_networks_with_seeds(frame):
     assert judge(once).pair("svm", "network").p is None
     assert "svm has one run, which" in str(judge(once))
     named = judge(once, deterministic="svm")
-    assert named.as_dict() == judge(once, deterministic=["svm"]).as_dict()
     assert named.pair("svm", "tree").distinguishable
     assert {row["model"]: row["seeds"] for row in named.table()} == {"svm": "none", "network": "3", "tree": "3"}
 
