@@ -224,8 +224,7 @@ def unpickle_parts(parts: Iterable[bytes]) -> None:
             part: Entry = pickle.loads(content)
         except Exception as error:  # whatever its modules raise when they are imported
             raise PointsetError(f"a part cannot be rebuilt in this process: {error}") from error
-        key = part.kind, part.name
-        known = registry.REGISTERED.get(key)
+        known = registry.REGISTERED.get(key := (part.kind, part.name))
         # What an equal source calls may have changed since another comparison sent it to this worker.
         if known is None or known.source != part.source or known is _UNPICKLED.get(key):
             registry.enter(part)
