@@ -5,6 +5,7 @@ of threads whatever the number of workers, so the number of workers does not aff
 their own: a crash of one does not affect the others.
 """
 
+import math
 import os
 import pickle
 import subprocess
@@ -157,6 +158,7 @@ def warn_of_order(experiment: Experiment) -> None:
             continue
         if symmetry.worst > MOST_DEVIATION:
             message = "its results depend on the order of the elements or on padding; see pointset.check_symmetry"
+            message = message if math.isfinite(symmetry.permutation) else "it gives numbers that are not finite"
             warnings.warn(f"{entry.label} is not a function of sets: {message} ({symmetry})", UserWarning, stacklevel=4)
 
 

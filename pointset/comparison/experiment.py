@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 
 from msgspec import Meta
 
-from pointset.comparison.metric import Metric, Published, Size
+from pointset.comparison.metric import Published
 from pointset.comparison.task import Task
 from pointset.configuration import Cores, Count, NonNegative, Seed, check, check_once, closest_spelling
 from pointset.errors import PointsetError, quoted
@@ -161,12 +161,6 @@ class Experiment:
     def labels(self) -> list[str]:
         """Labels of the rows, in the given order."""
         return [entry.label for entry in self.models]
-
-    def published_of(self, label: str, size: Size, metric: Metric) -> Published | None:
-        """The published value of a metric for one row at one size, or None."""
-        if size is not None and metric != self.task.facts.metrics[0]:
-            return None
-        return self.published.get(label, {}).get(metric.name if size is None else size)
 
     def changed(self, **changes: Any) -> "Experiment":
         """A copy of the experiment with other fields, or with other options of its task.

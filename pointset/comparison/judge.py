@@ -54,7 +54,7 @@ def judge(
             `pointset.comparison.judge`.
         columns: names of columns that are named otherwise, such as {"item": "uid", "label": "truth"}.
         level: probability of any error in a table of equally good models.
-        deterministic: models whose training has no seed, such as a support vector machine.
+        deterministic: models whose training has no seed, such as a support vector machine; a list of names, or one.
 
     Returns:
         The verdict; printed, it is the text of `pointset judge`.
@@ -70,13 +70,13 @@ def judge(
         'On 2 items, svm has the best accuracy, 100.0 %; with one seed this may be chance.'
     """
     check_level(level)
-    if isinstance(predictions, str | Path):
-        predictions = [predictions]
-    if isinstance(predictions, Sequence):
-        table = read_tables([Path(path) for path in predictions], columns)
+    given = [predictions] if isinstance(predictions, str | Path) else predictions
+    if isinstance(given, Sequence):
+        table = read_tables([Path(path) for path in given], columns)
     else:
-        table = tidy(predictions, columns)
+        table = tidy(given, columns)
     models = list(table["model"].unique())
+    deterministic = [deterministic] if isinstance(deterministic, str) else deterministic
     for model in deterministic:
         if model not in models:
             raise PointsetError(
@@ -95,14 +95,15 @@ def find_files(path: Path) -> list[Path]:
         return [path]
     if (path / PREDICTIONS_CSV).exists():
         return [path / PREDICTIONS_CSV]
+    if (path / PREDICTIONS_NPZ).exists():
+        return [path / PREDICTIONS_NPZ]
     found = [file for folder in (path, path / "runs") for file in sorted(folder.glob(f"*/{PREDICTIONS_NPZ}"))]
-    own = [path / PREDICTIONS_NPZ] if (path / PREDICTIONS_NPZ).exists() else []
-    if not (own or found):
+    if not found:
         raise PointsetError(
             f"{path} has neither {PREDICTIONS_CSV} nor runs with {PREDICTIONS_NPZ}: name files of predictions, or the "
             "folder of a finished comparison"
         )
-    return own or found
+    return found
 
 
 def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None) -> "DataFrame":
@@ -114,8 +115,7 @@ def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None)
 
     if not paths:
         raise PointsetError("no files of predictions were given: name at least one CSV file")
-    files = [file for path in paths for file in find_files(path)]
-    tables = [tidy(_read(file), columns, str(file), *_named(file)) for file in files]
+    tables = [tidy(_read(file), columns, str(file), *_named(file)) for path in paths for file in find_files(path)]
     return pandas.concat(tables, ignore_index=True)
 
 
@@ -177,32 +177,29 @@ def tidy(
     names = _columns_of(table, dict(columns or {}), what)
     if not len(table):
         raise PointsetError(f"{what} has no rows: give at least one prediction")
-    tidied = pandas.DataFrame({key: table[name] for key, name in names.items()})
-    for key, value in (("model", model), ("seed", seed), ("data", "")):
-        if key not in tidied:
-            tidied[key] = value
+    given = {key: table[name] for key, name in names.items()}
+    tidied = pandas.DataFrame({"model": model, "seed": seed, "data": "", **given}, index=table.index)
     for key in COLUMN_ALIASES:
         if (gaps := tidied[key].isna()).any():
             raise PointsetError(
                 f"row {int(gaps.to_numpy().argmax()) + 1} of {what} has no {key}: fill it in, or leave the row out"
             )
-    tidied["seed"] = _seeds(tidied["seed"], what)
-    numbers = all(pandas.api.types.is_numeric_dtype(tidied[key]) for key in ("label", "prediction"))
-    words = ("item", "model", "data") if numbers else ("item", "model", "data", "label", "prediction")
-    return tidied.astype(dict.fromkeys(words, str))
-
-
-def _seeds(column: Any, what: str) -> Any:
-    """Seeds as whole numbers."""
-    import pandas
-
-    seeds = pandas.to_numeric(column, errors="coerce")
-    if (wrong := seeds.isna() | (seeds % 1 > 0)).any():
+    seeds = pandas.to_numeric(tidied["seed"], errors="coerce")
+    if (wrong := seeds % 1 != 0).any():  # also of what is no number, or infinite
         row = int(wrong.to_numpy().argmax())
-        raise PointsetError(
-            f"row {row + 1} of {what} has the seed {quoted(str(column.iloc[row]))}: seeds must be whole numbers"
-        )
-    return seeds.astype(int)
+        odd = quoted(str(tidied["seed"].iloc[row]))
+        raise PointsetError(f"row {row + 1} of {what} has the seed {odd}: seeds must be whole numbers")
+    kinds = {tidied[key].dtype.kind for key in ("label", "prediction")}
+    if "b" in kinds and kinds & {*"iuf"}:  # beside 0 and 1
+        tidied = tidied.astype({"label": float, "prediction": float})
+    return tidied.apply(_words).assign(seed=seeds.astype(int))
+
+
+def _words(column: Any) -> Any:
+    """Names and classes as text; whole numbers without a point, as other columns and tables may have them."""
+    if column.dtype.kind != "f":
+        return column.astype(str)
+    return (column + 0.0).map(lambda value: str(value).removesuffix(".0"))  # not -0
 
 
 def _columns_of(table: "DataFrame", columns: dict[str, str], what: str) -> dict[str, str]:

@@ -82,7 +82,9 @@ class Comparison:
         first, verdict = self.metrics[0].name, self.verdicts[size]
         metrics = {}
         for metric in self.metrics:
-            published = self.experiment.published_of(label, size, metric)
+            # At a size, values are of the first metric.
+            known = self.experiment.published.get(label, {}) if size is None or metric.name == first else {}
+            published = known.get(metric.name if size is None else size)
             metrics[metric.name] = Summary.of([run.metrics[metric.name] for run in runs], metric, published)
         return Row(
             model=label,

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -59,7 +59,7 @@ class Run:
     """Size of the sets."""
     seed: int
     folder: Path
-    parts: tuple[bytes, ...] = ()
+    parts: tuple[bytes, ...] = field(default=(), repr=False)
     """Its user-defined parts, for `unpickle_parts` in other processes."""
     result: FinishedRun = None  # type: ignore[assignment]  # what `read` has found
     """The result, of a run that is finished."""

@@ -17,9 +17,10 @@ The p-values and intervals of all pairs hold together, by the studentised range 
 "Pairwise multiple comparison procedures with unequal n's and/or variances"). In simulated tables of equal models, some
 of which vary thrice as much, at most 5 % have any error: scripts/experiments/levels.py, with the rules that lost.
 
-A model that gives the same answers in all runs, or that is said to have no seed, has no variance over seeds. Scores
-without items, one number for each run, are compared over seeds alone. A single run of a model whose seed matters says
-nothing about the model: two such runs are compared by McNemar's test, and the models are not.
+A model that gives the same answers in all runs, or that is said to have no seed, has no variance over seeds. If one
+model alone varies, no median raises its variance, and with two or three seeds the test may err more often than it says.
+Scores without items, one number for each run, are compared over seeds alone. A single run of a model whose seed matters
+says nothing about the model: two such runs are compared by McNemar's test, and the models are not.
 """
 
 from collections.abc import Collection, Mapping, Sequence

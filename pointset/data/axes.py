@@ -102,20 +102,16 @@ def _turned(classes: list[NDArray[np.float64]], free: NDArray[np.int64]) -> floa
     for moments in classes:
         mean = _over_turns(moments, free)
         scatter += _scatter(moments)
-        own_axes += _scatter(_to_axes(moments, free))
+        turns = np.tile(np.eye(3), (len(moments), 1, 1))
+        own = np.ix_(np.arange(len(moments)), free, free)
+        turns[own] = np.linalg.eigh(moments[:, free[:, None], free]).eigenvectors
+        own_axes += _scatter(turns.transpose(0, 2, 1) @ moments @ turns)
         random += _scatter(mean) + (1 - 1 / len(moments)) * float(((moments - mean) ** 2).sum())
     return (scatter - own_axes) / (random - own_axes) if random - own_axes > 1e-6 else 0.0
 
 
 def _scatter(moments: NDArray[np.float64]) -> float:
     return float(((moments - moments.mean(axis=0)) ** 2).sum())
-
-
-def _to_axes(moments: NDArray[np.float64], free: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The moments [N, 3, 3] of the shapes turned to their own axes."""
-    turns = np.tile(np.eye(3), (len(moments), 1, 1))
-    turns[np.ix_(np.arange(len(moments)), free, free)] = np.linalg.eigh(moments[:, free[:, None], free]).eigenvectors
-    return turns.transpose(0, 2, 1) @ moments @ turns
 
 
 def _over_turns(moments: NDArray[np.float64], free: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -92,7 +92,10 @@ def load_split(
     other `classes` than a model was trained on are refused, before shapes are sampled.
     """
     card, folder = locate_data(data, progress=progress)
-    options = _with_absolute_tables(options)
+    # Tables are found from any working directory; those in the folder of the data stay relative.
+    tables = {table: Path(given) for table in TABLES if (given := getattr(options, table)) and is_table(given)}
+    here: dict[str, Any] = {table: str(path.resolve()) for table, path in tables.items() if path.exists()}
+    options = dataclasses.replace(options, **here)
     left_out = _read_tables(folder, options)
     pool, present = _folder_pool(folder, card, split, options, progress, classes)
     _warn_of_missing_classes(folder, pool, split, present)
@@ -134,13 +137,6 @@ def _read_tables(folder: Path, options: DataOptions) -> Mapping[str, str]:
         checks.append(lambda: left_out.update(read_table(Path(str(options.without)), folder, "without", 1)))
     raise_together(*checks)
     return left_out
-
-
-def _with_absolute_tables(options: DataOptions) -> DataOptions:
-    """Options whose tables are found from any working directory; those in the folder of the data stay relative."""
-    tables = {name: Path(given) for name in TABLES if (given := getattr(options, name)) and is_table(given)}
-    here: dict[str, Any] = {name: str(path.resolve()) for name, path in tables.items() if path.exists()}
-    return dataclasses.replace(options, **here)
 
 
 def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:

@@ -95,7 +95,7 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
     """Choose n of the points [N, 3] of a cloud.
 
     Args:
-        points: [N, 3], finite.
+        points: [N, 3], finite; an array, or what numpy makes one of.
         n: from 1 to N.
         seed: at least 0.
         sampler: "uniform", a random subset in random order, or "fps", farthest points from a random start.
@@ -106,6 +106,7 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
     Raises:
         PointsetError: n is larger than N, or another argument is wrong.
     """
+    points = np.asarray(points)
     if points.ndim != 2 or points.shape[1] != 3 or points.dtype.kind not in "fiu" or not np.isfinite(points).all():
         raise PointsetError(f"a cloud must be finite numbers [N, 3], got {list(points.shape)}")
     if not 1 <= n <= len(points):

@@ -20,6 +20,7 @@ from pointset.data.axes import UsualUp
 from pointset.data.catalogue.folders import ShapeFile, list_shapes
 from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.evaluation.predictions import warn_of_preparation
 from pointset.evaluation.shape_files import Failure, for_prepared
 from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.runs.files import require_file
@@ -54,6 +55,7 @@ def embed(model: nn.Module, sets: Any, *, batch_size: int = SETS_AT_ONCE) -> Flo
             raise PointsetError(f"model must be a model of the zoo, got a {type(model).__name__}")
         return embed_rows(model, prepared_batches(model, sets, batch_size=batch_size)).cpu().numpy()
     sets.require_inputs(model)
+    warn_of_preparation(model, sets)
     return embed_rows(model, sets, batch_size=batch_size).cpu().numpy()
 
 

@@ -1,6 +1,7 @@
 """Metrics of classes of shapes: each shape counts once; means are over all of them, not over batches."""
 
 import io
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, Objective, brier_score, fit_temperature, reliability
 from pointset.inputs import require_model
 from pointset.runs import records
+from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import Prediction, predict
 
 PREDICTIONS = "predictions.npz"
@@ -154,7 +156,17 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
     if isinstance(known := getattr(model, "classes", None), list):  # otherwise labels would be those of other classes
         remedy = "give data with the same classes, as pointset.from_arrays(X, y, model.classes) does"
         require_classes(data.classes, known, data.name or "the data", "the model", remedy)
+    warn_of_preparation(model, data)
     return evaluate_in_training(model, data, batch_size=batch_size)
+
+
+def warn_of_preparation(model: nn.Module, data: PointSets) -> None:
+    """Warn of sets in another frame than those a model was trained on: they are taken as they are."""
+    for name, own in (("normalize", data.options.normalize), ("up", data.up)):
+        trained = getattr(model.preparation, name) if isinstance(model, Classifier) and model.classes else own
+        if trained.removeprefix("center-") != own.removeprefix("center-"):
+            text = f"{data.name or 'the data'} has {name}={own!r}, and the model was trained with {trained!r}"
+            warnings.warn(f"{text}: load it with {name}={trained!r}", UserWarning, stacklevel=3)
 
 
 def evaluate_in_training(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Evaluation:

@@ -137,7 +137,7 @@ class Describer:
         """The description of a submodule: its JavaScript class as "kind", and the values to build it from."""
         outer, self.path = self.path, f"{self.path}.{name}".lstrip(".")
         if not type(module).__module__.startswith(("pointset.", "torch.")):
-            raise self.unsupported(f"is of type {type(module).__name__}, which is user-defined")
+            raise self.unsupported(f"is the user-defined {type(module).__name__}")
         description = self._description(module)
         self.path = outer
         return description

@@ -115,19 +115,15 @@ REGISTERED: dict[tuple[Kind, str], Entry] = {}
 
 def register(kind: Kind, name: str, listed: str = "") -> Callable[[T], T]:
     """Register the decorated class as a part."""
-
-    def decorate(make: T) -> T:
-        enter(Entry(kind, name, make, listed))
-        return make
-
-    return decorate
+    return lambda make: enter(Entry(kind, name, make, listed))
 
 
-def enter(entry: Entry) -> None:
-    """Add a part to the registry."""
+def enter(entry: Entry) -> Any:
+    """Add a part to the registry, and return what makes it."""
     REGISTERED[entry.kind, entry.name] = entry
     if entry.kind == "weights":
         USER_WEIGHTS.add(entry.name)
+    return entry.make
 
 
 def entries(kind: Kind) -> list[Entry]:

@@ -77,11 +77,6 @@ class Weights(nn.Module):
         """
         return not self.functions and (not self.training or self.dropout.p == 0.0)
 
-    def unexportable(self) -> list[str]:
-        """The user-defined functions that are not registered for export."""
-        known = [entry.name for entry in registry.entries("weights") if entry.export]
-        return [name_of(name) for name in self.functions if name not in known]
-
     def forward(
         self, logits: Float[Tensor, "B h n m"], mask: Bool[Tensor, "B m"] | None = None
     ) -> Float[Tensor, "B h n m"]:

@@ -261,7 +261,7 @@ class _Choice:
         tested = judged(outputs)
         if tested.any() and plan.kinds == 2:
             alone = self._held_out_fold(plan.steps, 0, False)
-            losses = [self.held_out.loss(each, tested) for each in (outputs, alone)]
+            losses = [float(self.held_out.losses(each, tested).mean()) for each in (outputs, alone)]
             self.neighbourhoods = losses[0] <= losses[1]
             if not self.neighbourhoods:
                 outputs = alone

@@ -125,7 +125,7 @@ class HeldOut:
         common = judged(outputs) & judged(others)
         if not common.any():
             return 0.0
-        smaller = self._losses(others, common) - self._losses(outputs, common)
+        smaller = self.losses(others, common) - self.losses(outputs, common)
         mean, error = mean_with_error(smaller, self.groups_of(common))
         return mean - error
 
@@ -141,16 +141,17 @@ class HeldOut:
         right = self.right(outputs, tested)
         interval = accuracy_interval(right, self.groups_of(tested), trained)
         accuracy = float(right.sum()) / max(len(right), 1)
-        loss = self.loss(outputs, tested) if len(right) else None
+        loss = float(self.losses(outputs, tested).mean()) if len(right) else None
         return Candidate(name, accuracy, *interval, len(right), seconds, chosen, seen, loss)
 
     def temperature(self, name: str) -> float:
         """The temperature that suits the outputs of a candidate best; 1 if it was not judged."""
         tested = judged(self.outputs[name])
-        if not tested.any():
-            return 1.0
-        logits, labels = self.outputs[name][tested].numpy(), self.labels[tested].numpy()
-        return fit_temperature(logits, labels, groups=self.groups_of(tested))
+        return self._temperature(self.outputs[name], tested) if tested.any() else 1.0
+
+    def _temperature(self, outputs: Tensor, shapes: Tensor) -> float:
+        logits, labels = outputs[shapes].numpy(), self.labels[shapes].numpy()
+        return fit_temperature(logits, labels, groups=self.groups_of(shapes))
 
     def right(self, outputs: Tensor, shapes: Tensor) -> Tensor:
         """1.0 for each of these shapes, bool [N], whose class is right by the outputs [N, classes], else 0.0."""
@@ -160,15 +161,10 @@ class HeldOut:
         """The groups of these shapes, bool [N]."""
         return self.groups[shapes.numpy()]
 
-    def loss(self, outputs: Tensor, shapes: Tensor) -> float:
-        """The log loss of the outputs of these shapes, bool [N], at their best temperature."""
-        return float(self._losses(outputs, shapes).mean())
-
-    def _losses(self, outputs: Tensor, shapes: Tensor) -> Tensor:
-        """The log loss of each of these shapes, bool [N], at the best temperature of all."""
-        logits, labels = outputs[shapes], self.labels[shapes]
-        temperature = fit_temperature(logits.numpy(), labels.numpy(), groups=self.groups_of(shapes))
-        return nn.functional.cross_entropy(logits / temperature, labels, reduction="none")
+    def losses(self, outputs: Tensor, shapes: Tensor) -> Tensor:
+        """The log losses of the outputs of these shapes, bool [N], at their best temperature."""
+        logits = outputs[shapes] / self._temperature(outputs, shapes)
+        return nn.functional.cross_entropy(logits, self.labels[shapes], reduction="none")
 
 
 def mean_with_error(values: Tensor, groups: Groups) -> tuple[float, float]:

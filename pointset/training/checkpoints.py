@@ -11,8 +11,8 @@ Files are written beside their place, flushed to the disk and renamed into it.
 import io
 import json
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypedDict
@@ -93,12 +93,10 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Keep other processes from training in this folder."""
         busy = f"another process is training in {self.path}: wait for it, or give another folder"
-        with lock_folder(self.path, busy):
-            yield
+        return lock_folder(self.path, busy)
 
     def describe(self, description: dict[str, Any]) -> None:
         """Write run.json unless an epoch is finished; then check that the existing one describes the same run."""

@@ -195,7 +195,7 @@ class Training:
         recipe, per_epoch = self.recipe, self.objective.steps_per_epoch
         parameters = list(self.model.train().parameters())  # listed once: it takes a while
         totals = torch.zeros(2 + len(self.objective.metrics), device=self.device)  # of this process: see `_backward`
-        steps, rate = range(epoch * per_epoch, self.steps), 0.0
+        steps, rate, untrained = range(epoch * per_epoch, self.steps), 0.0, totals[0].clone()
         with seeded_dropout(self.seed, epoch, self.device, self.processes.rank):
             for step, batch in zip(steps, self.objective.batches(epoch), strict=False):
                 rate = learning_rate(recipe, step, self.steps)
@@ -203,6 +203,7 @@ class Training:
                     group["lr"] = rate
                 self.optimizer.zero_grad()
                 totals += self._backward(batch)
+                untrained = totals[0].clone() if step == 0 else untrained
                 if recipe.clip_norm is not None:
                     nn.utils.clip_grad_norm_(parameters, recipe.clip_norm)
                 self.optimizer.step()
@@ -213,7 +214,10 @@ class Training:
         self.processes.settle_buffers(self.model)
         means = self._means(self.processes.sum(totals))
         if not math.isfinite(means["loss"]):
-            cause = self.objective.fault() or "lower learning_rate, or set clip_norm if it is off"
+            cause = "lower learning_rate, or set clip_norm if it is off"
+            if not untrained.isfinite():
+                cause = "before its first step the model gave no finite numbers: check its options, or your own parts"
+            cause = self.objective.fault() or cause
             raise PointsetError(f"the loss became {means['loss']} in epoch {epoch + 1}: {cause}")
         return {**means, "learning_rate": rate}
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.baselines.models import Mixture
-from pointset.configuration import Count, check, check_seed
+from pointset.configuration import Count, check, check_seed, name_of
 from pointset.data.neighbourhood_kinds import WIDTHS
 from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Preparation
@@ -18,7 +18,7 @@ from pointset.nn.layers import in_evaluation_mode
 from pointset.nn.norms import has_shift, make_norm
 from pointset.nn.parts import Encoder
 from pointset.nn.pooling.statistics import JoinedPool
-from pointset.nn.registry import Choice, entry_of
+from pointset.nn.registry import Choice, entries, entry_of
 from pointset.nn.weights import Weights
 from pointset.zoo.classifiers import Classifier, SetClassifier, WholeClassifier
 from pointset.zoo.names import list_models, parse_name
@@ -245,8 +245,9 @@ def abilities(model: nn.Module) -> dict[str, bool]:
 
 def check_export(model: nn.Module) -> None:
     """Raise a PointsetError that names the first part of a model that cannot be exported, if any."""
-    weights = (name for module in model.modules() if isinstance(module, Weights) for name in module.unexportable())
-    lacking = [f"weights function {name!r}" for name in weights]
+    known = [entry.name for entry in entries("weights") if entry.export]
+    used = (name for module in model.modules() if isinstance(module, Weights) for name in module.functions)
+    lacking = [f"weights function {name_of(name)!r}" for name in used if name not in known]
     for entry in map(entry_of, model.modules()):
         lacking += [f"{entry.kind} {entry.name!r}"] if entry and not entry.make.export else []
     if lacking:

@@ -5,8 +5,11 @@ import itertools
 import pickle
 import re
 import sys
+import warnings
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from hashlib import sha256
+from types import FunctionType
 from typing import Any, TypeVar
 
 import torch
@@ -27,6 +30,7 @@ T = TypeVar("T", bound=Callable[..., Any])
 
 PART_NAME = re.compile(r"[a-z][a-z0-9_.]*(<[a-z]+>|\[<[a-z]+>\])?")
 BASES: dict[str, type] = {"encoder": Encoder, "pooling": Pooling}
+_UNPICKLED: dict[tuple[Kind, str], Entry] = {}
 SETS, SIZES = 2, (3, 4)
 """Several sets of two sizes, so that neither a lost axis nor an output that grows with the set passes."""
 
@@ -149,8 +153,7 @@ def _register(make: T, kind: Kind, name: str, listed: str, export: bool = False)
         if not taken.entry.user_defined:
             raise PointsetError(f"{kind} name {name!r} is taken by {_called(taken.entry.make)}: use another name")
         del registry.REGISTERED[kind, taken.entry.name]
-    registry.enter(entry)
-    return make
+    return registry.enter(entry)
 
 
 def _check_function(part: Entry) -> None:
@@ -171,15 +174,26 @@ def _called(make: Callable[..., Any]) -> str:
 
 
 def source_of(make: Callable[..., Any]) -> str:
+    """Source code of a class or function, and of those of its module that it names and that were defined before it."""
+    functions = filter(inspect.isfunction, [make, *getattr(make, "__dict__", {}).values()])
+    known = next((function.__globals__ for function in functions), {})
+    found, own = [make], getattr(make, "__name__", "")
+    for one in found:  # which grows
+        words = {*re.findall(r"\w+", _own_source(one))} - {own}  # not what had its name before
+        near = [known[word] for word in sorted(words & known.keys()) if isinstance(known[word], type | FunctionType)]
+        found += [each for each in near if each.__module__ == make.__module__ and each not in found]
+    return "".join(map(_own_source, found))
+
+
+def _own_source(make: Callable[..., Any]) -> str:
     """Source code of a class or function, of the methods alone for a class in a notebook; empty where there is none."""
     methods = [value for value in getattr(make, "__dict__", {}).values() if inspect.isfunction(value)]
-    for found in ([make], methods):
-        try:
-            if found is not methods and any(inspect.getfile(make) != inspect.getfile(method) for method in methods):
-                continue  # Python 3.13 takes the lines of a cell's class from the main program
-            return "".join(map(inspect.getsource, found))
-        except (OSError, TypeError):
-            continue
+    with suppress(OSError, TypeError):
+        # Python 3.13 takes the lines of a cell's class from the main program.
+        if all(inspect.getfile(make) == inspect.getfile(method) for method in methods):
+            return inspect.getsource(make)
+    with suppress(OSError, TypeError):
+        return "".join(map(inspect.getsource, methods))
     return ""
 
 
@@ -204,15 +218,17 @@ def pickled_parts(name: str, options: ModelOptions | None = None) -> list[bytes]
 
 
 def unpickle_parts(parts: Iterable[bytes]) -> None:
-    """Register parts that another process has pickled, unless they are registered here."""
+    """Register parts that another process has pickled, unless they were registered here with the same source."""
     for content in parts:
         try:
             part: Entry = pickle.loads(content)
         except Exception as error:  # whatever its modules raise when they are imported
             raise PointsetError(f"a part cannot be rebuilt in this process: {error}") from error
-        known = registry.REGISTERED.get((part.kind, part.name))
-        if known is None or known.source != part.source:
+        known = registry.REGISTERED.get(key := (part.kind, part.name))
+        # What an equal source calls may have changed since another comparison sent it to this worker.
+        if known is None or known.source != part.source or known is _UNPICKLED.get(key):
             registry.enter(part)
+            _UNPICKLED[key] = part
 
 
 def _pickled(part: Entry) -> bytes:
@@ -242,13 +258,13 @@ def check_part(part: Entry, module: nn.Module, width: int, dim: int) -> None:
             [B, rows, d].
     """
     generator, called = torch.Generator().manual_seed(0), f"{part.kind} {part.name!r}"
-    pooled = set[torch.Size]()
+    pooled, trained = set[torch.Size](), part.kind == "pooling"  # what is before a pooling is trained
     for size, padded in itertools.product(SIZES, (0, 1)):
-        X = torch.randn(SETS, size, width, generator=generator)
+        X = torch.randn(SETS, size, width, generator=generator).requires_grad_(trained) * 1
         mask = torch.arange(size).expand(SETS, size) < size - 1 if padded else None
         kept = X.clone()
         try:
-            with torch.no_grad(), in_evaluation_mode(module):
+            with torch.set_grad_enabled(trained), in_evaluation_mode(module):
                 rows = module(X, mask)
         except Exception as error:  # whatever a user's code raises
             message = one_line(error, REPEATED) or "no message"
@@ -268,3 +284,6 @@ def check_part(part: Entry, module: nn.Module, width: int, dim: int) -> None:
             fits = rows.dim() in (2, 3) and len(rows) == SETS and len(pooled) == 1
         if not fits:
             raise PointsetError(f"{called} must give {wanted}, got {list(rows.shape)} for {list(X.shape)}")
+    if trained and (not rows.requires_grad or torch.autograd.grad(rows.sum(), X, allow_unused=True)[0] is None):
+        text = "passes no gradient on to X, so that an encoder before it is not trained: use functions of torch alone"
+        warnings.warn(f"{called} {text}, without detach, numpy or argmax", UserWarning, stacklevel=2)

@@ -70,8 +70,25 @@ def test_rows_may_be_in_any_order_in_files_and_under_other_names(frame, tmp_path
     assert pointset.judge(paths).as_dict() == expected
     other = {"item": "uid", "label": "truth"}
     assert judge(frame.rename(columns=other), other).as_dict() == expected
-    numbers = {"item": [0, 1], "label": [3, 5], "prediction": ["3", "4"]}
-    assert judge(numbers).rows[0].mean == 0.5, "numbers as text are the same classes"
+
+
+@pytest.mark.parametrize(
+    ("labels", "guesses"),
+    [
+        ([3, 5], ["3", "4"]),
+        ([3.0, 5.0], ["3", "?"]),
+        ([3, 0.5], [3, 1.0]),
+        ([True, False], [1, 1]),
+        (["1", "2"], [1, -0.0]),
+    ],
+)
+def test_numbers_are_the_same_classes_however_they_are_written(labels, guesses, tmp_path):
+    """A table with a gap has floats, one with an abstention texts: 0 % were right, or an item had two equal labels."""
+    table = pandas.DataFrame({"item": [0, 1], "label": labels, "prediction": guesses})
+    assert judge(table).rows[0].mean == 0.5
+    table.to_csv(tmp_path / "odd.csv", index=False)
+    table.assign(item=[0.0, 1.0], prediction=7).to_csv(tmp_path / "seven.csv", index=False)
+    assert [row.mean for row in judge([tmp_path / "odd.csv", tmp_path / "seven.csv"]).rows] == [0.5, 0]
 
 
 def test_predictions_of_runs_and_of_classify_are_read(tmp_path):
@@ -118,7 +135,7 @@ def test_a_model_without_a_seed_stands_beside_networks_with_seeds(frame):
     once = frame[(frame.model != "svm") | (frame.seed == 0)]
     assert judge(once).pair("svm", "network").p is None
     assert "svm has one run, which" in str(judge(once))
-    named = judge(once, deterministic=["svm"])
+    named = judge(once, deterministic="svm")
     assert named.pair("svm", "tree").distinguishable
     assert {row["model"]: row["seeds"] for row in named.table()} == {"svm": "none", "network": "3", "tree": "3"}
 
@@ -132,6 +149,7 @@ def test_a_model_without_a_seed_stands_beside_networks_with_seeds(frame):
         (lambda t: t[t.item == 0], ("one item", "at least 2")),
         (lambda t: t.assign(seed=t.seed + 0.5), ("row 1", "'0.5'", "whole numbers")),
         (lambda t: t.assign(seed=t.seed.where(t.seed > 0)), ("row 1", "has no seed")),
+        (lambda t: t.assign(seed=np.inf), ("row 1", "'inf'", "whole numbers")),
         (lambda t: t.assign(label=np.where(t.index == 599, 3, 1), prediction=1), ("label '1' and", "seed 2, '3'")),
         (lambda t: t.assign(label=np.where(t.index == 599, "vase", t.label)), ("'199'", "'vase'", "network, seed 2")),
         (lambda t: t.assign(data=np.where(t.item < 50, "small", "large")), ("2 data sets (small, large)", "one at a")),

@@ -155,6 +155,6 @@ def test_a_cloud_is_thinned_by_its_own_points(sampler):
     cloud = np.random.default_rng(0).normal(size=(300, 3))
     chosen = downsample(cloud, 40, seed=5, sampler=sampler)
     assert len(set(chosen.tolist())) == 40
-    assert chosen.tolist() == downsample(cloud, 40, seed=5, sampler=sampler).tolist()
+    assert chosen.tolist() == downsample(cloud.tolist(), 40, seed=5, sampler=sampler).tolist()
     assert chosen.tolist() != downsample(cloud, 40, seed=6, sampler=sampler).tolist()
     assert sorted(downsample(cloud, 300, seed=0, sampler=sampler).tolist()) == list(range(300))

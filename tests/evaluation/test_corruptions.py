@@ -98,7 +98,7 @@ def test_clouds_of_any_place_and_size_are_corrupted_in_the_frame_of_the_benchmar
     unit = unit - unit.mean(dim=1, keepdim=True)
     unit = unit / unit.norm(dim=2).amax(dim=1)[:, None, None]
     expected = corrupt_sphere(unit, name, 4, seeded(7))
-    found = corrupt((10 * unit + 3).numpy(), name, 4, 7, up="y")
+    found = corrupt((10 * unit + 3).numpy().astype(">f8"), name, 4, 7, up="y")  # as plyfile reads
     assert isinstance(found, np.ndarray)
     np.testing.assert_allclose((found - 3) / 10, expected.numpy(), atol=1e-9)
 

@@ -181,7 +181,7 @@ def test_a_module_of_the_users_own_and_a_pose_that_the_page_does_not_know_are_re
 
     own, posed = (pointset.create_model("rff-max", classes=4, dim=8) for _ in range(2))
     own.head[-1], posed.preparation = Doubled(8, 4), Preparation(normalize="principal-axes")
-    for model, word in ((own, "Doubled"), (posed, "page")):
+    for model, word in ((own, "is the user-defined Doubled, which"), (posed, "page")):
         with pytest.raises(PointsetError, match=word):
             to_plain_data(model)
 

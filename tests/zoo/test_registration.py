@@ -131,11 +131,27 @@ def test_a_later_part_takes_the_place_of_an_earlier_one():
     assert pointset.create_model("rff-cell", dim=2, heads=1).pool(torch.ones(1, 3, 2)).tolist() == [[3.0, 3.0]]
 
 
-def define(name: str, forward: str) -> None:
+@pytest.mark.parametrize(
+    ("before", "seen"), [("def _power(X): return X**{}", True), ("POWER = {}\ndef _power(X): return X**POWER", False)]
+)
+def test_what_a_part_calls_makes_another_run_and_gets_to_a_worker_that_knows_the_part(before, seen):
+    """Runs with an earlier helper were taken for finished, and a worker of an earlier comparison computed with it."""
+    sent = []
+    for power in (2, 3):
+        define("cell", "def forward(self, X, mask=None): return _power(X).sum(1)", before.format(power))
+        sent.append((source_digests("rff-cell"), pickled_parts("rff-cell")))
+    assert (sent[0][0] != sent[1][0]) == seen
+    del registry.REGISTERED["pooling", "cell"]  # as in a worker
+    for (_, content), result in zip(sent, (4, 8), strict=True):
+        unpickle_parts(content)
+        assert registry.REGISTERED["pooling", "cell"].make()(torch.full((1, 1, 1), 2.0)).item() == result
+
+
+def define(name: str, forward: str, before: str = "") -> None:
     """Run the cell of a notebook."""
     import linecache
 
-    text = f"class Cell(Pooling):\n    {forward}\n"
+    text = f"{before}\nclass Cell(Pooling):\n    {forward}\n"
     file = f"<cell {len(linecache.cache)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     scope = {"Pooling": Pooling, "__name__": "__main__"}
@@ -190,6 +206,12 @@ def test_the_usual_mistakes_of_a_pooling_are_told_when_a_model_is_built(make, wo
     for name in ("rff-mistaken", "rff-max+mistaken"):
         with pytest.raises(PointsetError, match=f"pooling 'mistaken' {words}"):
             pointset.create_model(name, dim=8)
+
+
+def test_a_pooling_that_leaves_an_encoder_untrained_is_told_of():
+    pointset.register_pooling("stopping")(returning(lambda X: X.detach().amax(1)))
+    with pytest.warns(UserWarning, match="pooling 'stopping' passes no gradient on to X"):
+        pointset.create_model("rff-stopping", dim=8)
 
 
 def test_an_encoder_gives_rows_of_the_width_and_does_not_change_the_points_that_it_is_given():

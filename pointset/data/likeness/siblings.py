@@ -132,7 +132,8 @@ def find_siblings(names: Sequence[str], labels: Sequence[int], rows: Rows) -> Si
         return _agreement(groups[rule], groups[apart], classes, nearest(apart))
 
     def crossing(rule: str) -> list[str]:
-        return [other for other in coarser if other != rule and not _are_nested(groups[rule], groups[other])]
+        nested = {rule, *(one for one in coarser if _is_coarser(groups[one], groups[rule]))}
+        return [one for one in coarser if one not in nested and not _is_coarser(groups[rule], groups[one])]
 
     found, agreed = "", 0.0
     while True:
@@ -156,10 +157,6 @@ def _is_coarser(groups: Groups, finer: Groups) -> bool:
     """True if every one of the finer groups lies in one of these, and these are fewer."""
     count = finer.max(initial=0) + 1
     return bool(groups.max(initial=0) + 1 < count == len(np.unique(groups * count + finer)))
-
-
-def _are_nested(one: Groups, other: Groups) -> bool:
-    return _is_coarser(one, other) or _is_coarser(other, one)
 
 
 def nearest_elsewhere(rows: Rows, labels: ndarray, groups: Groups, count: int = 1) -> ndarray:
@@ -230,15 +227,11 @@ def find_twins(sets: PointSets, rows: Rows) -> Siblings:
     links = max(linked, key=lambda way: linked[way])
     if linked[links] < COMMON * min(TRIED, len(sets)):
         return alone
-    groups = _join(links(order), len(sets))
+    joined = [(row, other) for _, row, other in sorted(links(order))]
+    sizes = np.bincount(connected(joined, len(sets)))
+    # None far larger than most: shapes of a class that are all alike are no group.
+    groups = connected(joined, len(sets), most=LARGEST * float(np.median(sizes[sizes > 1])))
     return Siblings(groups, LIKENESS) if len({*sets.labels.tolist()}) <= groups.max() < len(sets) - 1 else alone
-
-
-def _join(links: Sequence[Link], count: int) -> Groups:
-    """Groups of linked shapes, none far larger than most: shapes of a class that are all alike are no group."""
-    pairs = [(row, other) for _, row, other in sorted(links)]
-    sizes = np.bincount(connected(pairs, count))
-    return connected(pairs, count, most=LARGEST * float(np.median(sizes[sizes > 1])))
 
 
 def connected(links: Sequence[tuple[int, int]], count: int, most: float = np.inf) -> Groups:

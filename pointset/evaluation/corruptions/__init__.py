@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from numpy import ndarray
 from torch import Generator, Tensor
@@ -108,7 +107,7 @@ def corrupt(
         points: [n, 3] or [B, n, 3], array or tensor of floating numbers; not changed.
         name: one of `pointset.evaluation.list_corruptions()`, such as "background".
         severity: 1, the mildest, to 5.
-        seed: the same seed gives the same corruption.
+        seed: the same seed gives points of the same type the same corruption; float64 draws other numbers than float32.
         up: the axis that points up, "y" or "z"; only corruptions that tell directions apart depend on it.
 
     Returns:
@@ -125,7 +124,7 @@ def corrupt(
     check_seed(seed)
     check("up", up, Axis)
     corruption, level = find_corruption(name, severity)
-    clouds = torch.from_numpy(np.array(points)) if isinstance(points, ndarray) else points
+    clouds = torch.from_numpy(points.astype(points.dtype.newbyteorder("="))) if isinstance(points, ndarray) else points
     if not isinstance(clouds, Tensor) or clouds.dim() not in (2, 3) or clouds.shape[-1] != 3 or not clouds.shape[-2]:
         raise PointsetError(f"points must be an array or a tensor [n, 3] or [B, n, 3], got {described(points)}")
     if not clouds.is_floating_point():

@@ -119,8 +119,7 @@ def drop_local(points: Points, dropped: int, generator: Generator) -> Tensor:
     Of each cloud C patches, C uniform on 1 ... 7; every one of the points to be dropped falls to one of them at
     random, which gives their sizes.
 
-    Source: ModelNet-C, Drop Local; C as in its released code (the
-    text says 1 to 8).
+    Source: ModelNet-C, Drop Local; C as in its released code (the text says 1 to 8).
     """
     n = points.shape[1]
     total = same_share(dropped, 1024, n)
