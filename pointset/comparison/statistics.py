@@ -18,7 +18,8 @@ The p-values and intervals of all pairs hold together, by the studentised range 
 of which vary thrice as much, at most 5 % have any error: scripts/experiments/levels.py, with the rules that lost.
 
 A model that gives the same answers in all runs, or that is said to have no seed, has no variance over seeds. If one
-model alone varies, no median raises its variance, and with two or three seeds the test may err more often than it says.
+model alone varies, no median raises its variance: the critical value is then the mean of those of both parts, weighted
+by them (Cochran and Cox 1950, "Experimental Designs", section 4.14), which errs on the safe side.
 Scores without items, one number for each run, are compared over seeds alone. A single run of a model whose seed matters
 says nothing about the model: two such runs are compared by McNemar's test, and the models are not.
 """
@@ -27,6 +28,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import fmean, median, stdev
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -70,6 +72,8 @@ class Spread:
     """True if a further run would give the same answers."""
     step: float
     """Change of the mean if one item counts 1 more: 1 / items where items are right or wrong, else 0."""
+    alone: bool = False
+    """True if no other model of the table varies over seeds."""
 
     @classmethod
     def of(cls, scores: ndarray, fixed: bool = False) -> "Spread":
@@ -108,7 +112,9 @@ def measure_spreads(scores: Mapping[str, ndarray], fixed: Collection[str] = ()) 
     varying = {model: one for model, one in spreads.items() if one.seeds > 1 and not one.fixed and one.items > 1}
     if varying:
         floor = LEAST_OF_MEDIAN * median(one.over_seeds for one in varying.values())
-        spreads |= {model: replace(one, over_seeds=max(one.over_seeds, floor)) for model, one in varying.items()}
+        alone = len(varying) == 1
+        for model, one in varying.items():
+            spreads[model] = replace(one, over_seeds=max(one.over_seeds, floor), alone=alone)
     return spreads
 
 
@@ -159,7 +165,23 @@ def crossed_estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " it
     squares = over_seeds**2 / max(1, fewest) + over_items**2 / max(1, items - 1)
     least = fewest if items == 1 else min(fewest, items - 1)
     freedom = max(variance**2 / squares if squares else 1.0, float(least))
+    if squares and any(spread.alone for spread in varying):
+        freedom = min(freedom, weighted_freedom((over_seeds, over_items), (fewest, items - 1)))
     return Estimate(float(item_values.mean()), variance**0.5, freedom)
+
+
+def weighted_freedom(variances: Sequence[float], freedoms: Sequence[int]) -> float:
+    """The degrees of freedom whose critical value is the mean of those of some `freedoms`, weighted by `variances`."""
+    from scipy.optimize import brentq
+    from scipy.stats import t
+
+    def critical(freedom: float | Sequence[int]) -> Any:
+        return t.ppf(1 - SIGNIFICANCE_LEVEL / 2, freedom)
+
+    wanted = np.average(critical(freedoms), weights=variances)
+    if wanted >= critical(min(freedoms)):
+        return float(min(freedoms))
+    return float(brentq(lambda freedom: critical(freedom) - wanted, min(freedoms), max(freedoms) + 1.0))
 
 
 def estimate_mean(spread: Spread) -> Estimate:

@@ -62,6 +62,8 @@ CASES = {
     "7 models, 3 seeds, 2,000 items, each varies differently": Case(3, 2000, (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.1), 0.4),
     "5 models, 3 seeds, no variation over seeds": Case(3, 500, (0.0,) * 5),
     "5 models, 3 seeds, one without seeds": Case(3, 500, (0.0, *(0.2,) * 4), 0.5, fixed=1),
+    "2 models, 2 seeds, one without seeds": Case(2, 500, (0.0, 0.3), 1.5, fixed=1),
+    "2 models, 3 seeds, 2,000 items, one without seeds": Case(3, 2000, (0.0, 0.3), 0.8, fixed=1),
     "5 models, 3 seeds, 20 items": Case(3, 20, (0.1,) * 5, 2.5),
     "5 models, 5 seeds, 20 items, one varies thrice": Case(5, 20, (0.3, *(0.1,) * 4), 2.5),
     "5 models, 3 seeds, 98 % right": Case(3, 500, (0.1,) * 5, 1.0, ease=5.0),
@@ -174,9 +176,19 @@ def raised(parts: Parts) -> Tested:
     """As `fewest`, but a variance over seeds is at least half of the median of all models that vary."""
     varying = np.where(parts.fixed, np.nan, parts.over_seeds)
     floor = np.nan_to_num(np.nanmedian(varying, axis=1, keepdims=True)) / 2
-    return crossed(
-        parts, np.where(parts.fixed, 0.0, np.maximum(parts.over_seeds, floor)), parts.fewest, parts.seeds - 1
-    )
+    variances = np.where(parts.fixed, 0.0, np.maximum(parts.over_seeds, floor))
+    t, freedom = crossed(parts, variances, parts.fewest, parts.seeds - 1)
+    alone = (~parts.fixed).sum(axis=1, keepdims=True) == 1
+    return t, np.where(alone, np.minimum(freedom, cochran(parts, variances)), freedom)
+
+
+def cochran(parts: Parts, variances: ndarray) -> ndarray:
+    """Degrees of freedom of the mean of the critical values of seeds and items, weighted by both parts."""
+    freedoms = np.geomspace(parts.seeds - 1, parts.items - 1, 400)
+    critical = stats.t.ppf(1 - LEVEL / 2, freedoms)
+    seeds = (variances[:, parts.first] + variances[:, parts.second]) / parts.seeds
+    items = np.maximum(parts.over_items, ((1 + np.abs(parts.difference)) / parts.items) ** 2)
+    return np.interp((seeds * critical[0] + items * critical[-1]) / (seeds + items), critical[::-1], freedoms[::-1])
 
 
 def larger_pooled(parts: Parts) -> Tested:

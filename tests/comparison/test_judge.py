@@ -329,8 +329,9 @@ def test_equally_good_models_differ_in_at_most_the_level(deviations):
     assert share <= 0.05 + 2 * (0.05 * 0.95 / tables) ** 0.5
 
 
-def test_the_rule_whose_level_was_simulated_is_that_of_the_package():
-    case = levels.CASES["5 models, 5 seeds, one varies thrice"]
+@pytest.mark.parametrize("name", ["5 models, 5 seeds, one varies thrice", "2 models, 2 seeds, one without seeds"])
+def test_the_rule_whose_level_was_simulated_is_that_of_the_package(name):
+    case = levels.CASES[name]
     parts = levels.Parts.of(levels.simulate(np.random.default_rng(0), case, 20, case.gap))
     there = [compare_models({str(model): runs > 0 for model, runs in enumerate(table)}) for table in parts.right]
     found = np.array([[pair.distinguishable for pair in pairs] for pairs in there])
