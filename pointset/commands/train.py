@@ -199,14 +199,21 @@ def _show(candidate: "Candidate") -> None:
 
 def _group_lines(best: "Automatic", run: Path, sets: "PointSets") -> Iterator[str]:
     """What was held out together, and what was never held out."""
+    from pointset.data.catalogue.cards import list_cards
     from pointset.data.groups import may_tell_groups
     from pointset.data.likeness.siblings import LIKENESS
+    from pointset.data.pool import AS_RELEASED
     from pointset.training.automatic import GROUPS_FILE
 
     if not best.siblings.rule and (rule := may_tell_groups(sets.names, sets.labels.tolist())):
         yield (
             f"names may tell groups, by {quoted(rule)}, and likeness does not confirm it: if several files show one "
             f"object, the accuracy is too high; give --groups {quoted(rule)}"
+        )
+    elif not best.siblings.rule and sets.source_pool.sampler == AS_RELEASED and sets.source not in list_cards():
+        yield (
+            "no groups were found: if several clouds are scans of one object, turned or in part, the accuracy is far "
+            "too high; give --groups"
         )
     if best.siblings.rule == LIKENESS:  # up to 15 points off; see scripts/experiments/pages/siblings.md
         yield "the names tell no groups and likeness finds only some: the accuracy may be far off; give --groups"

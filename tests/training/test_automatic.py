@@ -15,6 +15,7 @@ import pointset
 from pointset import PointsetError, cli, fit_automatic
 from pointset.commands.train import _group_lines, _of_modelnet, _show
 from pointset.data.likeness.siblings import LIKENESS, Siblings
+from pointset.data.pool import AS_RELEASED
 from pointset.runs.spreadsheets import read_csv
 from pointset.training import automatic, candidates, fine_tuning
 from pointset.training.baselines import FOLDS
@@ -396,11 +397,14 @@ def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, c
         (LIKENESS, "{0}_{1}", ["the accuracy may be far off", "16 groups", "the group of every"]),
         ("its numbers", "{0}_{1}", ["16 groups", "the group of every"]),
         ("", "{0}_{1}", ["names may tell groups, by 'all but its last 1 part'"]),
-        ("", "{0}", []),
+        ("", "{0}", ["no groups were found: if several clouds are scans of one object"]),
     ],
 )
 def test_groups_that_are_not_sure_are_said_to_be_uncertain(rule, name, said, tmp_path):
     best = SimpleNamespace(siblings=Siblings(np.arange(16), rule, 0.9), never_held_out=())
     names = [name.format(row // 2, row % 2) + ".off" for row in range(16)]
-    lines = [*_group_lines(best, tmp_path, SimpleNamespace(names=names, labels=torch.arange(16) // 8))]
+    sets = SimpleNamespace(
+        names=names, labels=torch.arange(16) // 8, source="/folder", source_pool=SimpleNamespace(sampler=AS_RELEASED)
+    )
+    lines = [*_group_lines(best, tmp_path, sets)]
     assert [text in line for text, line in zip(said, lines, strict=True)] == [True] * len(said)
