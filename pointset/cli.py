@@ -3,7 +3,7 @@
 import signal
 import sys
 
-IS_PROGRAM = __name__ == "__main__" or "".join(sys.argv[:1]).endswith("/pointset")
+IS_PROGRAM = "".join(sys.argv[:1]).endswith(("/pointset", "/pointset/__main__.py"))
 if IS_PROGRAM and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until `main`, Ctrl-C ends the process without a traceback
 
@@ -147,7 +147,3 @@ def of_memory(error: BaseException) -> bool:
     """True for an error of lacking memory; torch has its own, and another one for a GPU."""
     words = re.compile("allocate memory|not enough memory|out of memory", re.I)
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and bool(words.search(str(error))))
-
-
-if __name__ == "__main__":
-    main()

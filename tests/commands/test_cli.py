@@ -77,7 +77,7 @@ def test_a_bug_of_the_package_ends_with_code_1_and_debug_shows_the_traceback(cap
 
 
 def test_a_closed_output_pipe_is_not_an_error(tmp_path):
-    script = f"{sys.executable} -m pointset.cli data show modelnet40 | true; exit ${{PIPESTATUS[0]}}"
+    script = f"{sys.executable} -m pointset data show modelnet40 | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert (done.returncode, done.stderr) in [(141, ""), (0, "")]  # 0: all was written before the reader left
 

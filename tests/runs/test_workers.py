@@ -256,7 +256,7 @@ def test_a_terminal_that_does_not_know_its_size_has_a_bar(monkeypatch):
     os.close(terminal)
 
 
-START = [sys.executable, "-m", "pointset.cli"]
+START = [sys.executable, "-m", "pointset"]
 GOES_ON = "; run the same command again to continue\n"
 SETS = ["--points", "24", "--dim", "16", "--epochs", "400"]
 COMPARED = [*["--models", "rff-max", "--out", "out", "--workers", "2"], *SETS]
