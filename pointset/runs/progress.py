@@ -3,6 +3,7 @@
 import builtins
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -27,6 +28,10 @@ class _Bar(tqdm):
         values = super().format_dict
         few = values["total"] and values["n"] - values["initial"] < KNOWN_SHARE * values["total"]
         return values | {"rate": 0.0} if few else values
+
+
+# tqdm's own lock is one between processes: from Python 3.14 on, an interrupted command would report it as leaked.
+_Bar.set_lock(threading.RLock())
 
 
 class _Lines:
@@ -90,5 +95,5 @@ def followed(
 
 def write_line(text: str) -> None:
     """Write lines to stderr, above the bars of a terminal."""
-    tqdm.write("\n".join(map(escaped, text.splitlines())), file=sys.stderr)
+    _Bar.write("\n".join(map(escaped, text.splitlines())), file=sys.stderr)
     sys.stderr.flush()
