@@ -87,14 +87,14 @@ def export_model(
         try:
             program = record(model, _inputs(model), mask)
         except Exception as error:  # torch.export raises many types of exceptions
-            fault = f"depends on sizes or content of sets in a way that torch.export lacks ({_in_short(error)})"
-            raise PointsetError(f"{name} cannot be exported: its computation {fault}") from error
+            fault = f"depends on sizes or content of sets in a way that torch {torch.__version__} cannot export"
+            raise PointsetError(f"{name} cannot be exported: its computation {fault} ({_in_short(error)})") from error
         bar.update()
         bar.set_description_str(f"writing {form.title}")
         try:
             content = form.write(program, text)
         except Exception as error:
-            fault = f"torch does not support an operation ({_in_short(error)})"
+            fault = f"torch {torch.__version__} does not support an operation ({_in_short(error)})"
             raise PointsetError(f"{name} cannot be exported as {form.title}: {fault}") from error
         bar.update()
 

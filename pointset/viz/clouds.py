@@ -85,7 +85,7 @@ def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str) -> 
         row[0].text(-0.03, 0.5, line.label, fontsize=7.5, transform=row[0].transAxes, **beside)
         for axes, panel in zip(row, line.panels, strict=False):
             draw_panel(axes, panel, camera, corners, width)
-            name = shorten(panel.name, 0.95 * width - 6 * LETTER * len(panel.note), 7.5)
+            name = shorten(panel.name, 0.92 * width - 6 * LETTER * len(panel.note), 7.5)
             axes.set_title(plain_label(name), loc="left", y=1.0, fontsize=7.5, pad=2)  # y: else ticks are measured
             axes.set_title(panel.note, loc="right", y=1.0, fontsize=6.5, color=FAINT, pad=2)
     return picture

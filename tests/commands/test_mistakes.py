@@ -48,7 +48,8 @@ MISTAKES = [
     ("train --data {clouds} --start isab16-pma.modelnet40-1024 --dim 8", "dim is that of isab16-pma.modelnet40"),
     (f"{TRAIN} --batch-size {10**19}", "batch_size must be a whole number from 1 to 1,000,000"),
     (f"{TRAIN} --device {'x' * 4000}", "is not available on this machine"),
-    (f"train rff-max --data ./{'x' * 4000}", "xxx' cannot be used (File name too long): use another path"),
+    (f"train rff-max --data ./{'x' * 4000}", "xxx' "),  # Python 3.14: "is neither a folder nor the name of a dataset"
+    (f"{TRAIN} --run ./{'x' * 4000}", "xxx' cannot be used (File name too long): use another path"),
     (f"{TRAIN} --run two.toml", "two.toml is a file, not a folder): use another path"),
     (f"{TRAIN} --without none.csv --run two.toml", "without=|none.csv must be a table|; two.toml cannot be used"),
     ("train --data {clouds} --without none.csv --groups two.csv", "groups=|two.csv must|; without=|none.csv must"),
