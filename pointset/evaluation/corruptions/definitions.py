@@ -188,7 +188,8 @@ def radial_distortion(points: Points, distance: float, generator: Generator, roo
         [torch.cat([_phi(controls, controls, root), affine], dim=1), torch.cat([affine.T, corner], dim=1)]
     )
     # The moves of all clouds beside each other, so that the system is factorised once: [129, 3 B].
-    targets = torch.nn.functional.pad(moves.transpose(0, 1).flatten(1), (0, 0, 0, len(corner)))
+    targets = moves.transpose(0, 1).flatten(1)
+    targets = torch.cat([targets, targets.new_zeros(len(corner), targets.shape[1])])
     weights = torch.linalg.solve(system, targets).unflatten(1, (-1, 3)).transpose(0, 1)  # [B, 129, 3]
     terms = torch.cat([_phi(exact, controls, root), torch.ones_like(exact[..., :1]), exact], dim=2)
     return (exact + terms @ weights).to(points)
