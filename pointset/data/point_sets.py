@@ -171,6 +171,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return points[0], int(self.labels[index])
 
     @functools.cached_property
+    @torch.inference_mode(False)  # `evaluate` may be the first to use them, and they are to be trained on afterwards
     def points(self) -> Tensor:
         """The evaluation view, float32 [N, n, d], padded with zeros; made at first use."""
         sizes = self.sizes

@@ -74,6 +74,12 @@ def test_normalisation_sees_the_subset_and_not_the_pool():
     torch.testing.assert_close(drawn.norm(dim=2).amax(1), torch.ones(30))
 
 
+def test_points_that_a_prediction_made_can_be_trained_on():
+    data = sets()
+    with torch.inference_mode():
+        assert not data.points.is_inference()
+
+
 def test_draws_are_fresh_subsets_of_the_right_pools():
     data = sets()
     generator = torch.Generator().manual_seed(0)
