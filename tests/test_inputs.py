@@ -223,7 +223,8 @@ CLOUDS = [
     ([], "clouds to predict are missing"),
     ([np.eye(4, 3), "chair"], "cloud 1: chair: the file or folder does not exist"),
     (np.array([[[0.0, 1, 2]], [[0, np.nan, 2]]]), "cloud 1: |not finite"),
-    ("chair.off", "got str"),
+    ("chair.off", "cloud 0: chair.off: the file or folder does not exist"),
+    (b"chair.off", "or a file, got bytes"),
 ]
 IN_JAVASCRIPT = [
     ("isab3-max", {"score": "additive"}, "encoder.0.reads.multihead|AdditiveScore"),

@@ -98,6 +98,7 @@ class Classifier(nn.Module):
         Args:
             points: one cloud [n, inputs], a batch [B, n, inputs], or a list of B clouds [n_i, inputs]; arrays or
                 tensors of any number type. At most `preparation.points` points of a cloud are used, chosen at random.
+                Or a file of a mesh or a cloud, or a list of files.
             mask: bool [B, n] of a batch, True at real points.
             batch_size: clouds at a time; does not change the result beyond rounding.
 

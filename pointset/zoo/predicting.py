@@ -7,6 +7,7 @@ They take `PointSets`, or batches: `prepared_batches` makes them of clouds as a 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ from torch import Tensor, nn
 from pointset.data.batches import fixed_batches
 from pointset.data.point_sets import PointSets
 from pointset.data.ragged import pad_sets
+from pointset.data.readers.clouds import Cloud
+from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError, described
 from pointset.inputs import InputError, as_sets, require_tensor
 from pointset.nn.layers import in_evaluation_mode
@@ -31,7 +34,8 @@ MOST_ROWS, MOST_PAIRS = 2**16, 10**8
 """Most rows, and pairs of rows, in a batch of clouds of several sizes: a model may keep something of each pair."""
 
 Clouds = Any
-"""[n, d], [B, n, d], or a list or an array of objects of B clouds [n_i, d]: arrays or tensors of numbers."""
+"""[n, d], [B, n, d], or a list or an array of objects of B clouds [n_i, d]: arrays or tensors of numbers. Or all that
+`Preparation.prepare` takes, such as the path of a file, or a list of it."""
 Sets = PointSets | Iterable[tuple[Any, ...]]
 """`PointSets`, whose fixed subsets are taken; or batches of prepared sets: points [b, n, d], their mask, anything."""
 
@@ -127,7 +131,7 @@ def padded_batches(clouds: Iterable[Tensor], batch_size: int = SETS_AT_ONCE) -> 
 
 def as_given(values: Tensor, clouds: Clouds) -> Any:
     """A result [B, ...] as an array; if one of the clouds is a tensor, as a tensor on its device."""
-    clouds = [clouds] if isinstance(clouds, Tensor) else clouds
+    clouds = clouds if isinstance(clouds, list | tuple | ndarray) else [clouds]
     tensor = next((cloud for cloud in clouds if isinstance(cloud, Tensor)), None)
     return values.cpu().numpy() if tensor is None else values.to(tensor.device)
 
@@ -150,12 +154,14 @@ def _listed(clouds: Clouds, mask: Any, inputs: int) -> Sequence[Any]:
     """Clouds one by one; of a batch with a mask the real points."""
     if isinstance(clouds, ndarray) and clouds.dtype.kind == "O" and clouds.ndim == 1:
         clouds = list(clouds)
-    if isinstance(clouds, Sequence) and not isinstance(clouds, str | bytes):
+    if isinstance(clouds, str | Path | Mesh | Cloud):
+        clouds = [clouds]
+    if isinstance(clouds, Sequence) and not isinstance(clouds, bytes):
         if mask is not None:
             raise InputError("mask is for a batch [B, n]: leave it out, clouds of a list have only real points")
         return clouds
     if not isinstance(clouds, Tensor | ndarray):
-        kinds = f"an array, a tensor or a list of clouds [n, {inputs}]"
+        kinds = f"an array, a tensor or a list of clouds [n, {inputs}], or a file"
         raise InputError(f"points must be {kinds}, got {described(clouds)}")
     points, real = as_sets(clouds, mask, inputs, None)
     return list(points) if real is None else [cloud[rows] for cloud, rows in zip(points, real, strict=True)]

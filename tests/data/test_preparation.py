@@ -64,7 +64,8 @@ def test_one_file_has_one_probability(run, chair, suffix, tmp_path, capsys):
     page = tmp_path / "page.html"
     attended = asked(capsys, "attend", file, "--model", run, "-o", page, "--live")["confidence"]
     assert [classified, attended] == pytest.approx([expected] * 2, abs=1e-5)
-    assert float(model.predict_proba([file]).max()) == pytest.approx(expected, abs=1e-5)
+    for given in (file, str(file), [file]):
+        assert float(model.predict_proba(given).max()) == pytest.approx(expected, abs=1e-5)
     succeed(capsys, "embed", file, "--model", run, "-o", tmp_path / "rows.npz")
     row = np.load(tmp_path / "rows.npz")["embedding"]
     np.testing.assert_allclose(row, model.embed([file]), atol=1e-5)
