@@ -86,7 +86,7 @@ class SupportVectors(nn.Module):
 
         standard = self.standardise(rows, blocks)
         self.labels, numbers = labels.unique(return_inverse=True)
-        fitted = SVC(C=PENALTY, gamma=WIDTH / len(blocks))
+        fitted = SVC(C=PENALTY, gamma=WIDTH / len(blocks), random_state=0)  # unused; None draws from the global state
         with warnings.catch_warnings():  # labels are classes, even if there are as many as shapes
             warnings.filterwarnings("ignore", "The number of unique classes")
             fitted.fit(standard.numpy(), numbers.numpy())

@@ -67,8 +67,9 @@ def test_a_product_weighs_its_members_by_held_out_shapes():
 def test_support_vectors_decide_as_scikit_learn(classes):
     generator = np.random.default_rng(0)
     rows, labels = generator.normal(size=(60, 5)), np.arange(60) % classes
-    head = SupportVectors(classes)
+    head, state = SupportVectors(classes), str(np.random.get_state())  # noqa: NPY002 - the user's
     head.fit(torch.tensor(rows, dtype=torch.float32), torch.tensor(labels), [2, 3])
+    assert str(np.random.get_state()) == state  # noqa: NPY002
     scaled = ((torch.tensor(rows, dtype=torch.float32) - head.mean) * head.scale).numpy()
     fitted = SVC(C=PENALTY, gamma=WIDTH / 2, decision_function_shape="ovo").fit(scaled, labels)
     expected = fitted.decision_function(scaled).reshape(60, -1) * (-1 if classes == 2 else 1)
