@@ -133,11 +133,22 @@ def classifiers(clouds_folder: Path) -> Any:
 
 
 @pytest.fixture(scope="session")
+def done(classifiers: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A finished comparison without a report: two models, two seeds, two epochs."""
+    from toy import compare
+
+    from pointset.training.recipe import Recipe
+
+    experiment = classifiers("isab4-pma", "rff-max", seeds=(0, 1), recipe=Recipe(epochs=2, batch_size=16))
+    return compare(experiment, tmp_path_factory.mktemp("done"))
+
+
+@pytest.fixture(scope="session")
 def reported(classifiers: Any, clouds_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A finished comparison with its report: two models, two sizes, two seeds, and a third model that fails."""
-    from pointset.comparison.comparing import run_experiment
+    from toy import compare
+
     from pointset.comparison.metric import Published
-    from pointset.runs.workers import Workers
     from pointset.tasks.classification import Classification
     from pointset.training.recipe import Recipe
 
@@ -151,7 +162,7 @@ def reported(classifiers: Any, clouds_folder: Path, tmp_path_factory: pytest.Tem
         recipe=Recipe(epochs=3, batch_size=16, validation=0.2),
         published={"rff-max": {24: Published(0.5, 0.02, 5)}},
     )
-    return run_experiment(experiment, tmp_path_factory.mktemp("reported"), Workers(1), progress=False)
+    return compare(experiment, tmp_path_factory.mktemp("reported"), report=True)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from toy import train_run
+from toy import TETRAHEDRON, train_run
 
 import pointset
 
@@ -146,8 +146,7 @@ def test_a_model_is_served(run: Any) -> None:
     from fastapi.testclient import TestClient
 
     client = TestClient(recipe["app"])
-    mesh = b"OFF\n4 4 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
-    answer = client.post("/classify", files={"file": ("a.off", mesh)}).json()
+    answer = client.post("/classify", files={"file": ("a.off", TETRAHEDRON.format(size=1).encode())}).json()
     assert answer["classes"][0]["class"] in recipe["model"].classes
     refused = client.post("/classify", files={"file": ("a.off", b"OFF\n")})
     assert refused.status_code == 422

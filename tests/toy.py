@@ -89,6 +89,20 @@ OWN_WEIGHTS = (torch.sigmoid, sparse, told, Sharpened())
 """User-defined functions from scores to weights."""
 
 
+class Recorder(nn.Module):
+    """A classifier that keeps the points and masks that it is given, in training and in evaluation."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, classes)
+        self.trained: list[tuple[Tensor, Tensor | None]] = []
+        self.evaluated: list[tuple[Tensor, Tensor | None]] = []
+
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        (self.trained if self.training else self.evaluated).append((points, mask))
+        return self.layer(points.mean(dim=1))
+
+
 def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
     """Numbers from N(0, 1), the same each time."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
@@ -124,6 +138,17 @@ def save(path: Path, cloud: Any) -> Path:
     """Write a cloud into a folder that is made if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     np.save(path, cloud)
+    return path
+
+
+def write(path: Path, content: Any) -> Path:
+    """Write bytes, an array, or what a function of the path writes."""
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif callable(content):
+        content(path)
+    else:
+        np.save(path, content)
     return path
 
 
@@ -226,12 +251,12 @@ def numbers(history: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if not key.endswith("seconds")} for row in history]
 
 
-def compare(experiment: Any, folder: Path, report: bool = False) -> Any:
-    """Run a comparison in one worker, without a bar."""
+def compare(experiment: Any, folder: Path, workers: Any = None, report: bool = False) -> Any:
+    """Run a comparison without a bar, in one worker unless others are given."""
     from pointset.comparison.comparing import run_experiment
     from pointset.runs.workers import Workers
 
-    return run_experiment(experiment, folder, Workers(1), progress=False, report=report)
+    return run_experiment(experiment, folder, workers or Workers(1), progress=False, report=report)
 
 
 def results(comparison: Any) -> list[Any]:
@@ -288,6 +313,11 @@ def stop_after(patch: pytest.MonkeyPatch, epochs: int) -> None:
         original(training, number, bar)
 
     patch.setattr(Training, "_epoch", epoch)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files of a folder by their names in it."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def flip(path: Path, place: int) -> None:

@@ -1,8 +1,6 @@
 """Commands with a trained model: `attend`, `embed` and `find`, models of normals, those of the package, the default."""
 
-import base64
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -55,16 +53,6 @@ def test_explanations_are_checked_and_layers_are_told_to_programs(isab_run, shap
     assert found["prediction"] in ("ball", "box", "rod")
     assert 1 / 3 <= found["confidence"] <= 1
     assert found["layers"][0] == {"layer": "encoder.0.reads", "kind": "reads", "shape": [2, 4, 60]}
-
-
-def test_a_living_page_has_the_model_in_it(isab_run, shape, tmp_path, capsys):
-    output = tmp_path / "live.html"
-    found = asked(capsys, "attend", shape, "--model", isab_run, "-o", output, "--live")
-    assert found["output"] == str(output)
-    content = json.loads(re.search(r'<script id="data" type="application/json">(.*)</script>', output.read_text())[1])
-    assert [model["classes"] for model in content["models"]] == [["ball", "box", "rod"]]
-    assert content["shapes"][0]["name"] == "box.off"
-    assert len(base64.b64decode(content["shapes"][0]["points"])) == 24 * 3 * 2
 
 
 @pytest.mark.filterwarnings("default:Glyph")

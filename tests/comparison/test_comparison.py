@@ -36,21 +36,12 @@ PROTOCOL = {"data_options": DataOptions(points=24), "model_options": ModelOption
 PROTOCOL |= {"recipe": Recipe(epochs=2, batch_size=16), "report": False}
 
 
-def run(folder, data, **changes) -> Comparison:
-    return pointset.compare(["isab4-pma", "rff-max"], data, out=folder, **{"seeds": [0, 1], **PROTOCOL, **changes})
-
-
-@pytest.fixture(scope="module")
-def done(clouds_folder, tmp_path_factory) -> Comparison:
-    return run(tmp_path_factory.mktemp("compare"), clouds_folder, workers=1)
-
-
 def test_workers_change_no_result_and_write_into_the_folder_of_the_caller(done, clouds_folder, tmp_path, monkeypatch):
     """joblib keeps its workers, which stay in the directory in which they were started."""
     for name, seeds in (("first", [0, 1]), ("second", [0])):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
-        found = run("out", clouds_folder, seeds=seeds, workers=2)
+        found = pointset.compare(["isab4-pma", "rff-max"], clouds_folder, seeds=seeds, out="out", workers=2, **PROTOCOL)
         assert results(found) == [one for one in results(done) if int(one[0][-1]) in seeds]
         assert len(list((tmp_path / name / "out" / "runs").glob("*/result.json"))) == 2 * len(seeds)
 
@@ -81,7 +72,6 @@ def test_the_files_hold_every_run_and_the_protocol(done):
     table, caption, *sentences = (done.folder / "table.md").read_text().strip().split("\n\n")
     assert sentences == done.sentences()
     assert table.count("\n") == 3
-    assert ": 4 runs finished; in " in repr(done)
     assert "24 points, 2 seeds, 2 epochs, width 16, form reference; every test shape, last epoch, mean ±" in caption
 
 

@@ -19,7 +19,7 @@ from pointset.comparison.metric import Metric, Published, Row
 from pointset.comparison.pairs import NOT_DISTINGUISHABLE, Pair
 from pointset.comparison.runs import FinishedRun, Run, make_runs
 from pointset.comparison.statistics import Interval
-from pointset.comparison.tables import as_latex, format_table, in_table, make_cells
+from pointset.comparison.tables import as_latex, format_table, make_cells
 from pointset.comparison.verdict import ModelRow, Verdict
 from pointset.evaluation.costs import Cost
 from pointset.tasks import MaxRegression, shipped_experiment, task_recipe
@@ -174,7 +174,7 @@ def test_wrong_entries_are_refused_and_the_file_is_named(text, words, read):
 def test_a_broken_file_of_parts_is_no_fault_of_the_experiment(read, tmp_path, monkeypatch):
     (tmp_path / "broken.py").write_text("1 / 0")
     monkeypatch.setenv("POINTSET_PARTS", str(tmp_path / "broken.py"))
-    with pytest.raises(PointsetError, match=r"^POINTSET_PARTS names .*broken\.py, which cannot be imported"):
+    with pytest.raises(PointsetError, match=r"^POINTSET_PARTS names .*broken\.py, which cannot be imported: division"):
         read('models = ["rff-mine"]')
 
 
@@ -431,15 +431,6 @@ def test_a_task_says_which_way_is_better_and_how_its_metrics_are_written():
     assert "3.00 ± 0.71" in table
     assert "5.0000 ± 0.2500" in table
     assert "agrees" in table
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [("night_stand", "night_stand"), ("a|<b>`x`</b>", r"a\|\<b\>\`x\`\</b\>"), ("two\nlines\x1b", r"two\\nlines\\x1b")],
-)
-def test_markup_is_escaped_in_markdown_alone(text: str, shown: str) -> None:
-    assert in_table(text, "github") == shown
-    assert "\\|" not in in_table(text, "simple")
 
 
 def test_latex_aligns_numbers_and_escapes_names() -> None:

@@ -177,13 +177,14 @@ def test_the_command_prints_and_writes(frame, tmp_path, capsys):
 
 
 def test_names_of_models_and_classes_are_text(frame, tmp_path, capsys):
-    odd = "a|<b>x</b>\n`\x1b[31m"
+    odd = "a_b|<b>x</b>\n`\x1b[31m"
     frame = frame.replace({"model": {"svm": odd}}).replace({"label": {"cup": odd}, "prediction": {"cup": odd}})
     verdict = judge(frame)
     for text in (str(verdict), verdict.as_latex(), verdict.as_markdown()):
         assert "\x1b" not in text
         assert "<b>x</b>\n" not in text
-    assert r"a\|\<b\>x\</b\>\\n\`" in verdict.as_markdown()
+    assert "a_b|<b>x</b>" in str(verdict)
+    assert r"a_b\|\<b\>x\</b\>\\n\`" in verdict.as_markdown()
 
 
 def draw(rng, models, seeds, items, deviations, gaps):
@@ -257,7 +258,6 @@ def test_without_variation_over_items_it_is_welchs_test_with_the_fewest_degrees_
 
 def test_the_interval_of_a_mean_agrees_with_a_mixed_model():
     """Restricted maximum likelihood for y = mean + seed + item + error gives the same standard error."""
-    import pandas
     from statsmodels.regression.mixed_linear_model import MixedLM
 
     rng, seeds, items = np.random.default_rng(0), 5, 12

@@ -159,15 +159,11 @@ def test_twins_of_every_kind(change, kind):
     assert fit.kind == kind
 
 
-def test_other_shapes_are_no_twins():
-    surfaces = [Surface(bumpy(seed, 600)) for seed in range(6)]
+@pytest.mark.parametrize("count", [40, 600])
+def test_copies_are_twins_and_other_shapes_are_none_also_of_few_points(count):
+    surfaces = [Surface(bumpy(seed, count)) for seed in range(6)]
     assert not any(fit_surfaces(surfaces[i], surfaces[j]).is_same for i in range(6) for j in range(i))
-
-
-def test_few_points_tell_copies_but_no_new_samplings():
-    surfaces = [Surface(bumpy(seed, 40)) for seed in range(6)]
-    assert not any(fit_surfaces(surfaces[i], surfaces[j]).is_same for i in range(6) for j in range(i))
-    assert fit_surfaces(surfaces[0], Surface(bumpy(0, 40) @ turn(0) * 2)).is_same
+    assert fit_surfaces(surfaces[0], Surface(bumpy(0, count) @ turn(0) * 2)).is_same
 
 
 def test_a_dense_cloud_does_not_overlap_every_sparse_one():

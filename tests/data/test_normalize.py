@@ -10,8 +10,7 @@ import pointset
 from pointset.data import normalize_points
 from pointset.data.axes import recommend_pose
 from pointset.data.normalize import ABOUT, NORMALIZATIONS, half_turns, is_standardized
-from pointset.data.outliers import isolated, without_outliers
-from pointset.data.readers.clouds import Cloud
+from pointset.data.outliers import isolated
 from pointset.data.turns import turned_by_one_of
 
 HOWS = sorted(NORMALIZATIONS)
@@ -143,14 +142,13 @@ def test_a_pose_is_saved_as_its_normalisation(pose, up, how, clouds_folder):
         pointset.DataOptions(pose=pose, features="normals")
 
 
-def test_isolated_points_are_left_out_with_one_line():
+def test_isolated_points_are_known_by_the_distances_of_the_others():
     rng = np.random.default_rng(0)
     sphere = rng.normal(size=(1000, 3))
     sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
     assert not isolated(sphere).any()
     stray = np.concatenate([sphere, [[9.0, 0, 0]]])
-    with pytest.warns(UserWarning, match=r"a.npy: 1 of 1,001 points left out as isolated \(--keep-outliers"):
-        np.testing.assert_array_equal(without_outliers(Cloud(stray), "a.npy").points, sphere)
+    assert isolated(stray).tolist() == [False] * 1000 + [True]
     found = isolated(np.concatenate([sphere, rng.uniform(-2, 2, (60, 3))]))
     assert found[1000:].mean() > 0.8
     assert found[:1000].mean() <= 0.02

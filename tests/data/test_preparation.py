@@ -1,5 +1,6 @@
 """One preparation: one file has one set of points and one probability wherever it is given, and nothing jumps."""
 
+import base64
 import json
 import re
 import warnings
@@ -70,7 +71,8 @@ def test_one_file_has_one_probability(run, chair, suffix, tmp_path, capsys):
     row = np.load(tmp_path / "rows.npz")["embedding"]
     np.testing.assert_allclose(row, model.embed([file]), atol=1e-5)
     content = json.loads(re.search(r'<script id="data" type="application/json">(.*)</script>', page.read_text())[1])  # type: ignore[index]
-    assert content["models"][0]["points"] == 100
+    assert (content["models"][0]["points"], content["models"][0]["classes"]) == (100, ["chair", "lamp"])
+    assert (content["shapes"][0]["name"], len(base64.b64decode(content["shapes"][0]["points"]))) == (file.name, 600)
 
 
 def test_an_array_is_prepared_as_its_file(run, chair, tmp_path):

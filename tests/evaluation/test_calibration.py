@@ -160,18 +160,6 @@ def test_accuracy_counts_shapes_and_mean_class_accuracy_counts_classes():
     assert found.mean_class_accuracy == pytest.approx(0.875)
 
 
-@pytest.mark.slow
-def test_every_shape_is_used_once_and_the_batch_size_does_not_matter(clouds_folder):
-    test = pointset.load_dataset(clouds_folder, "test", 32)
-    model = pointset.create_model("isab4-pma", classes=3, dim=16).train()
-    results = [pointset.evaluate(model, test, batch_size=size) for size in (1, 7, 1000)]
-    assert model.training  # left as it was
-    for found in results:
-        assert found.logits.shape == (60, 3)
-        np.testing.assert_allclose(found.logits, results[0].logits, atol=1e-5)
-        np.testing.assert_array_equal(found.labels, test.labels)
-
-
 def test_five_classes_are_shown_with_the_entropy_of_all_classes():
     logits = np.log(np.array([[1, 2, 3, 4, 5, 6, 7]])).astype(np.float32)
     (found,) = guess([ShapeFile(Path("a"), "a")], Prediction(torch.from_numpy(logits), 0.5), list("abcdefg"), [9])

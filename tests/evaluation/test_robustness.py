@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from toy import pool
+from toy import Recorder, pool
 
 import pointset
 from pointset import DataOptions, PointsetError, PointSets
@@ -134,31 +134,19 @@ def test_accuracy_by_size_gives_the_model_sets_of_each_size():
     assert found == {1: 0.5, 16: 0.5, 47: 0.5, 48: 0.5}
 
 
-class Recorder(nn.Module):
-    """Keeps what it is given."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.given: list[Tensor] = []
-
-    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
-        self.given.append(points)
-        return torch.zeros(len(points), 2)
-
-
 @pytest.mark.parametrize("normalize", ["unit-sphere", "standardize", "none"])
 def test_smaller_sets_are_subsets_of_the_fixed_ones_normalised_anew(normalize):
     data = sets(normalize=normalize)
-    recorder = Recorder()
+    recorder = Recorder(classes=2)
     accuracy_by_size(recorder, data, (9, 20, 48))
-    small, larger, whole = recorder.given
-    assert [given.shape[1] for given in recorder.given] == [9, 20, 48]
+    small, larger, whole = (points for points, _ in recorder.evaluated)
+    assert [given.shape[1] for given in (small, larger, whole)] == [9, 20, 48]
     for own, given in zip(data.points, whole, strict=True):  # sets have no order: sorted by their first coordinate
         torch.testing.assert_close(given[given[:, 0].argsort()], own[own[:, 0].argsort()], rtol=1e-4, atol=1e-4)
     # The smaller set is the beginning of the larger one, but for the frame.
     torch.testing.assert_close(normalize_points(larger[:, :9], normalize), small, rtol=1e-3, atol=1e-3)
-    again, other = Recorder(), Recorder()
+    again, other = Recorder(classes=2), Recorder(classes=2)
     accuracy_by_size(again, data, (9,))
     accuracy_by_size(other, data, (9,), seed=1)
-    assert torch.equal(again.given[0], small)
-    assert not torch.equal(other.given[0], small)
+    assert torch.equal(again.evaluated[0][0], small)
+    assert not torch.equal(other.evaluated[0][0], small)

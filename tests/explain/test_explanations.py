@@ -26,7 +26,7 @@ def cloud(n: int = FEW) -> torch.Tensor:
 
 
 def model_of(name: str, **options) -> nn.Module:
-    return pointset.create_model(name, classes=4, **{"dim": 16, **options}).eval()
+    return pointset.create_model(name, classes=4, **{"dim": 16, "heads": 2, "seed": 1, **options}).eval()
 
 
 class Decides(nn.Module):
@@ -176,12 +176,6 @@ def test_the_same_seed_gives_the_same_random_order(far_cloud):
 
 N = 120
 CLOUD = torch.randn(N, 3, generator=torch.Generator().manual_seed(0))
-
-
-def network(name: str, neighbourhoods: str = "none", **options: object) -> torch.nn.Module:
-    return pointset.create_model(name, classes=4, dim=16, heads=2, neighbourhoods=neighbourhoods, seed=1, **options)
-
-
 SPARSE = {"pool_weights": ("sparsemax",), "temperature": 0.05}
 SUPPORTED = [("rff-max", {}), ("rff-pma", SPARSE), ("rff-pma2", SPARSE), ("none-top8", {}), ("rff-max+pma", SPARSE)]
 UNSUPPORTED = [("rff-pma", {}), ("rff-mean", {}), ("isab4-max", {}), ("sab-pma", SPARSE), ("dgcnn", {})]
@@ -190,7 +184,7 @@ UNSUPPORTED = [("rff-pma", {}), ("rff-mean", {}), ("isab4-max", {}), ("sab-pma",
 @pytest.mark.parametrize("neighbourhoods", ["none", "oriented"])
 @pytest.mark.parametrize(("name", "options"), SUPPORTED)
 def test_logits_are_those_of_the_deciding_points_alone(name, options, neighbourhoods) -> None:
-    model = network(name, neighbourhoods, **options)
+    model = model_of(name, neighbourhoods=neighbourhoods, **options)
     support = exact_support(model, CLOUD)
     assert support is not None
     assert 0 < support.points.sum() < N
@@ -208,7 +202,7 @@ def test_logits_are_those_of_the_deciding_points_alone(name, options, neighbourh
 
 
 def test_of_a_maximum_they_are_the_critical_points() -> None:
-    model = network("rff-max")
+    model = model_of("rff-max")
     support = exact_support(model, CLOUD)
     assert support is not None
     assert torch.equal(support.points, critical_points(model, CLOUD) > 0)
@@ -219,7 +213,7 @@ def test_of_a_maximum_they_are_the_critical_points() -> None:
 
 @pytest.mark.parametrize(("name", "options"), UNSUPPORTED)
 def test_there_is_none_where_all_points_have_a_weight_or_points_interact(name, options) -> None:
-    assert exact_support(network(name, **options), CLOUD) is None
+    assert exact_support(model_of(name, **options), CLOUD) is None
 
 
 def test_attend_prints_it_and_draws_it(tmp_path: Path, capsys) -> None:
@@ -238,7 +232,8 @@ def test_attend_prints_it_and_draws_it(tmp_path: Path, capsys) -> None:
 def test_of_a_product_of_classifiers_the_network_is_looked_into() -> None:
     sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(12, N, 3)), [0, 1, 2, 3] * 3)
     svm = pointset.fit(pointset.create_model("features-svm", classes=4), sets, progress=False).model
-    members = [network("rff-max", "oriented"), svm, network("rff-max", "invariant")]  # told more than the first
+    told, more = (model_of("rff-max", neighbourhoods=kind) for kind in ("oriented", "invariant"))
+    members = [told, svm, more]
     product = mix(members).eval()
     product.preparation = replace(members[0].preparation, points=N, pool_points=N, neighbourhoods="all")
     product.classes = list("abcd")

@@ -23,7 +23,7 @@ import torch
 import toy
 
 import pointset
-from pointset import PointsetError, Recipe, judge, pack_run, read_experiment, run_experiment
+from pointset import PointsetError, Recipe, judge, pack_run, read_experiment
 from pointset.commands.zoo import zoo
 from pointset.comparison.judge import read_tables
 from pointset.comparison.report.sections import commit_of, machine_of
@@ -39,7 +39,6 @@ from pointset.runs.files import read_file
 from pointset.runs.locks import lock_folder
 from pointset.runs.records import write_or_compare
 from pointset.runs.spreadsheets import as_csv, read_csv
-from pointset.runs.workers import Workers
 from pointset.training.checkpoints import Checkpoint, RunFolder
 from pointset.training.fine_tuning import Plan
 from pointset.zoo import pretrained
@@ -129,10 +128,6 @@ def test_a_folder_of_another_description_is_refused_with_the_first_difference(tm
         write_or_compare(file, {"model": {"dim": 9}}, ["model"], "run")
 
 
-class KilledError(BaseException):
-    pass
-
-
 @pytest.mark.parametrize("moment", range(2))
 def test_killed_at_any_moment_the_old_or_the_new_file_is_whole(moment, tmp_path, monkeypatch):
     """A write is a flush and a rename."""
@@ -143,7 +138,7 @@ def test_killed_at_any_moment_the_old_or_the_new_file_is_whole(moment, tmp_path,
     def deadly(plain):
         def call(*arguments):
             if next(calls) == moment:
-                raise KilledError
+                raise KeyboardInterrupt  # which no handler of errors catches
             return plain(*arguments)
 
         return call
@@ -151,7 +146,7 @@ def test_killed_at_any_moment_the_old_or_the_new_file_is_whole(moment, tmp_path,
     with monkeypatch.context() as patched:
         patched.setattr(atomic, "sync", deadly(atomic.sync))
         patched.setattr(Path, "replace", deadly(Path.replace))
-        with pytest.raises(KilledError):
+        with pytest.raises(KeyboardInterrupt):
             records.write_json(path, "new")
     assert records.read_json(path, REMEDY) == "old"
     records.write_json(path, "newest")
@@ -377,7 +372,7 @@ def compared(clouds_folder, tmp_path_factory):
     (folder / "it.toml").write_text(TOML.format(data=clouds_folder))
     plain = read_experiment(folder / "it.toml")
     experiment = replace(plain, task=replace(plain.task, robustness_seeds=(0,)))  # type: ignore[type-var]
-    run_experiment(experiment, folder, Workers(1), progress=False, report=False)
+    toy.compare(experiment, folder)
     return experiment, folder
 
 

@@ -15,12 +15,10 @@ import psutil
 import pytest
 from command_line import fail
 from joblib import Parallel, delayed, parallel_config
-from toy import FatalRun, kill_at, results
+from toy import FatalRun, compare, kill_at, results
 
 import pointset.comparison.comparing as comparing
-from pointset import Comparison, Recipe, run_experiment
 from pointset.comparison.comparing import run_all, run_apart, run_one
-from pointset.comparison.experiment import Experiment
 from pointset.comparison.runs import Run, make_runs, records
 from pointset.runs import progress, system
 from pointset.runs.progress import followed, progress_bar
@@ -29,20 +27,6 @@ from pointset.tasks import classification
 from pointset.training.loop import Training
 
 NEEDS_DASK = "needs distributed: pip install 'pointset[dask]'"
-
-
-@pytest.fixture(scope="module")
-def experiment(classifiers):
-    return classifiers("isab4-pma", "rff-max", seeds=(0, 1), recipe=Recipe(epochs=2, batch_size=16))
-
-
-def run(experiment: Experiment, out: Path, workers: Workers | None = None) -> Comparison:
-    return run_experiment(experiment, out, workers or Workers(1), progress=False, report=False)
-
-
-@pytest.fixture(scope="module")
-def whole(experiment, tmp_path_factory):
-    return run(experiment, tmp_path_factory.mktemp("whole"))
 
 
 @pytest.mark.slow
@@ -54,15 +38,15 @@ def whole(experiment, tmp_path_factory):
     ],
     ids=["in the second epoch of the second run", "between training and result of the third run"],
 )
-def test_killed_and_started_again_it_ends_with_identical_results(killed, finished, epochs, experiment, whole, tmp_path):
-    kill_at(*killed, run, experiment, tmp_path)
-    runs = make_runs(experiment, tmp_path)
+def test_killed_and_started_again_it_ends_with_identical_results(killed, finished, epochs, done, tmp_path):
+    kill_at(*killed, compare, done.experiment, tmp_path)
+    runs = make_runs(done.experiment, tmp_path)
     assert [one.finished for one in runs] == finished
     killed_run = runs[finished.index(False)]
     assert len((killed_run.folder / "history.jsonl").read_text().splitlines()) == epochs
-    again = run(experiment, tmp_path)
-    assert results(again) == results(whole)
-    assert again.pairs == whole.pairs
+    again = compare(done.experiment, tmp_path)
+    assert results(again) == results(done)
+    assert again.pairs == done.pairs
     assert not [path for path in tmp_path.rglob("*.tmp") if path.name != ".tmp"]
 
 
@@ -80,10 +64,10 @@ def cluster():
 
 
 @pytest.mark.slow
-def test_a_cluster_changes_no_metric(cluster, experiment, whole, tmp_path):
-    found = run(experiment, tmp_path, cluster)
+def test_a_cluster_changes_no_metric(cluster, done, tmp_path):
+    found = compare(done.experiment, tmp_path, cluster)
     assert not found.failures
-    assert results(found) == results(whole)
+    assert results(found) == results(done)
 
 
 @pytest.mark.slow

@@ -129,10 +129,6 @@ def alone(request, train):
         return request.param, recorded, training.fit(small(request.param, dropout=0.0), train, ODD)
 
 
-def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-
-
 def test_the_samples_are_those_of_one_process_each_seen_once(alone, two):
     name, recorded, _ = alone
     first, second = (found[name]["rows"] for found in two)
@@ -158,7 +154,7 @@ def test_weights_and_history_are_those_of_one_process_up_to_rounding(alone, two)
 @pytest.mark.parametrize("case", ["rff-max", "isab4-pma", "whole", "resumed", "loaded", "ended", "batch norm", "own"])
 def test_every_process_ends_with_the_same_weights_and_history(case, two):
     first, second = (found[case] for found in two)
-    assert same(first["weights"], second["weights"])
+    torch.testing.assert_close(first["weights"], second["weights"], rtol=0, atol=0)
     assert first["history"] == second["history"]
     assert first["best"] == second["best"]
 
@@ -168,8 +164,8 @@ def test_a_resumed_run_gives_the_numbers_of_one_that_was_not_cut_off(two):
     assert 1 < len(whole["history"]) <= 5
     assert "validation_accuracy" in whole["history"][0]
     assert numbers(whole["history"]) == numbers(resumed["history"]) == numbers(loaded["history"])
-    assert same(whole["weights"], resumed["weights"])
-    assert same(whole["weights"], loaded["weights"])
+    torch.testing.assert_close(whole["weights"], resumed["weights"], rtol=0, atol=0)
+    torch.testing.assert_close(whole["weights"], loaded["weights"], rtol=0, atol=0)
     assert all(found["own has no gradient"] for found in two), "what is not used is left alone"
 
 
@@ -186,7 +182,7 @@ def test_the_folder_is_that_of_one_process(ran, two, train, tmp_path):
     assert (theirs.pop("processes"), mine.pop("processes")) == (2, 1)
     assert theirs == mine
     model, _ = load_run(folder)
-    assert same(model.state_dict(), two[0]["whole"]["weights"])
+    torch.testing.assert_close(model.state_dict(), two[0]["whole"]["weights"], rtol=0, atol=0)
 
 
 def test_a_refusal_of_the_main_process_is_told_to_all(two):

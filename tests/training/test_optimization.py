@@ -160,13 +160,14 @@ class Watched(nn.Module):
         return self.layer(points.amax(dim=1))
 
 
-def test_a_training_drops_other_units_in_every_epoch(train):
-    models = Watched(), Watched()
+def test_a_training_drops_other_units_in_every_epoch_and_leaves_the_global_state_alone(train):
+    models, before = (Watched(), Watched()), torch.get_rng_state()
     for model in models:
         pointset.fit(model, train, Recipe(epochs=3, batch_size=len(train)), seed=2, progress=False)
     masks = [tuple(mask.tolist()) for mask in models[0].left]
     assert len(set(masks)) == len(masks) == 3
     assert masks == [tuple(mask.tolist()) for mask in models[1].left]
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.parametrize(("speed", "taken"), [(3.4, "bfloat16"), (1.05, "float32"), (0.3, "float32")])

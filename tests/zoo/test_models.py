@@ -265,9 +265,12 @@ def test_training_standardises_the_numbers_and_needs_coordinates_alone(how: str)
     assert model.embed(sets.source_pool.cloud(0)).shape[0] == 1
 
 
-def test_weights_of_one_upward_axis_serve_shapes_of_another() -> None:
-    model, points = network("isab4-pma").eval(), torch.randn(2, 40, 3)
-    model.numbers.fit(torch.randn(100, 9) + 1)
+@pytest.mark.parametrize("kind", ["none", "oriented"])
+@pytest.mark.parametrize("name", ["isab4-max", "rff-max", "dumlp4-max+dumlp4", "isab4-pma", "none-dumlp8"])
+def test_weights_of_one_upward_axis_serve_shapes_of_another(name: str, kind: str) -> None:
+    model, points = network(name, kind).eval(), torch.randn(2, 40, 3)
+    if kind == "oriented":
+        model.numbers.fit(torch.randn(100, 9) + 1)
     turn = torch.tensor(UP_TO_Z["z"]).T @ torch.tensor(UP_TO_Z["y"])
     with torch.no_grad():
         expected = model(points @ turn.T)

@@ -8,7 +8,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from scipy.spatial.distance import mahalanobis
-from scipy.spatial.transform import Rotation
 
 import pointset
 from pointset import PointsetError, Recipe
@@ -16,12 +15,11 @@ from pointset.data.catalogue.cards import load_card
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.dataset import load_like
 from pointset.data.normalize import normalize_points
-from pointset.data.options import POSES
 from pointset.data.preparation import Preparation
 from pointset.evaluation.shape_files import classify_files
 from pointset.runs import records
 from pointset.zoo import predicting, pretrained
-from pointset.zoo.pretrained import ANY_POSE, FOLDER, USUAL, TrustFigures, pretrained_card
+from pointset.zoo.pretrained import FOLDER, USUAL, TrustFigures, pretrained_card
 from pointset.zoo.trust import TRUST_FILE, Trust, load_trust
 
 NAMES = pointset.list_pretrained()
@@ -109,14 +107,6 @@ def test_probabilities_are_those_of_classify(name, tmp_path):
     assert not any(layer._forward_pre_hooks for layer in loaded.modules())
     untrained = pointset.create_model(kind, classes=3, pretrained=tag)
     assert (untrained.temperature, untrained.trust) == (1, None)
-
-
-def test_the_model_for_any_pose_predicts_turned_shapes_alike():
-    model, description = pointset.load_run(ANY_POSE)
-    assert description["data"]["normalize"] == POSES["any"]
-    skewed = np.random.default_rng(0).beta(1, 3, size=(1000, 3)) * [1.0, 2.0, 4.0]  # axes and signs are determined
-    turned = Rotation.random(rng=np.random.default_rng(1)).apply(skewed)
-    np.testing.assert_allclose(model.predict_proba(turned), model.predict_proba(skewed), atol=1e-4)
 
 
 def make_trust(width: int = 3, median: float = 2.0, exponent: float = 0.5) -> Trust:

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from toy import contents
 
 from pointset import PointsetError
 from pointset.data import load_card
@@ -159,10 +160,6 @@ def tarball(folder: Path, files: dict[str, bytes], mode: str = "gz", *others: ta
         for entry in others:
             content.addfile(entry)
     return path
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("pack", [zipped, *(partial(tarball, mode=mode) for mode in ("", "xz"))])

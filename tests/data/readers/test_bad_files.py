@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import trimesh
+from toy import write
 
 from pointset import PointsetError
 from pointset.data import CloudError, MeshError, read_cloud, read_mesh
@@ -118,12 +119,8 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
 @pytest.mark.parametrize(("name", "content", "words"), BAD_FILES)
 def test_a_bad_file_is_refused_in_one_line(tmp_path, name, content, words):
     path = tmp_path / name
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    elif callable(content):
-        content(path)
-    elif content is not None:
-        np.save(path, content)
+    if content is not None:
+        write(path, content)
     is_mesh = path.suffix in MESH_SUFFIXES and name != "a.ply"
     read, kind = (read_mesh, MeshError) if is_mesh else (read_cloud, CloudError)
     with pytest.raises(kind) as caught:

@@ -8,6 +8,7 @@ from typing import Any
 import laspy
 import numpy as np
 import pytest
+from toy import write
 
 from pointset.data import CloudError, read_cloud
 from pointset.data.readers.clouds import FLOAT32, LEAST_STEPS, float32_fault
@@ -115,16 +116,6 @@ RISES = dict.fromkeys(("little.ply", "big.PLY", "text.ply"), "red") | dict.fromk
 RISES |= {"two.npz": "columns"}
 """The features that count the points."""
 WITH_NORMALS = ("normals", "columns", "comma", "mixed", "one", "two", "open3d")
-
-
-def write(path: Path, content: Any) -> Path:
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    elif callable(content):
-        content(path)
-    else:
-        np.save(path, content)
-    return path
 
 
 @pytest.mark.parametrize("name", FILES)
