@@ -286,7 +286,7 @@ def test_all_actions_work_by_keyboard(opened):
     seen.tab.keyboard.press("ArrowRight")
     seen.tab.keyboard.press("Enter")
     second = seen.tab.evaluate("pointset.arrangement.panels[1].index")
-    assert seen.tab.evaluate("pointset.enlarged.index") == second
+    assert seen.tab.evaluate("pointset.enlarged") == second
     before = seen.tab.evaluate("pointset.camera.azimuth")
     seen.tab.keyboard.press("ArrowLeft")
     assert seen.tab.evaluate("pointset.camera.azimuth") == before + 8

@@ -85,7 +85,7 @@ const PER_PIXEL = 0.6;
 const STILL = 5;
 const TURNS = { ArrowLeft: [-8, 0], ArrowRight: [8, 0], ArrowUp: [0, -8], ArrowDown: [0, 8] };
 
-/** `on`: {turn(right, down), magnify(factor), hover(event), press(event), leave(), rest()}. */
+/** `on`: a CloudCanvas. */
 export function listenToHand(canvas, on) {
   const held = new Map();
   let travelled = 0;
@@ -109,8 +109,8 @@ export function listenToHand(canvas, on) {
     const [right, down] = [(now.x - last.x) * PER_PIXEL, (now.y - last.y) * PER_PIXEL];
     if (held.size === 2) {
       on.magnify(apart() / before);
-      on.turn(right / 2, down / 2);
-    } else if (travelled > STILL) on.turn(right, event.pointerType === "touch" && scrolls() ? 0 : down);
+      on.drag(right / 2, down / 2);
+    } else if (travelled > STILL) on.drag(right, event.pointerType === "touch" && scrolls() ? 0 : down);
   });
   const release = (event) => {
     if (!held.delete(event.pointerId)) return;
@@ -118,7 +118,7 @@ export function listenToHand(canvas, on) {
     on.rest();
   };
   for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, release);
-  canvas.addEventListener("pointerleave", on.leave);
+  canvas.addEventListener("pointerleave", () => on.leave());
   // Browsers report a pinch on a trackpad as a wheel event with the Ctrl key.
   canvas.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey) { on.leave(); return; }

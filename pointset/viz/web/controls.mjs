@@ -43,25 +43,23 @@ export function arranged(groups, width, aspect) {
     }
     top += Math.ceil(indices.length / columns) * (tall + LABEL + GAP) + GAP;
   }
-  return { panels, headings, columns, height: Math.max(top, 1), label: LABEL };
+  return { panels, headings, columns, height: Math.max(top, 1) };
 }
 
 /** Calls `enlarge(index)` when a map is chosen by keyboard. */
 export class Labels {
   constructor(enlarge) {
     this.enlarge = enlarge;
-    this.columns = 1;
     const steps = () => ({ ArrowRight: 1, ArrowLeft: -1, ArrowDown: this.columns, ArrowUp: -this.columns });
     this.reach = roving(element("labels"), steps);
   }
 
-  show(layer, { panels, headings, columns, label }) {
+  show(layer, { panels, headings, columns }) {
     this.columns = columns;
-    const grouped = headings.length > 0;
     const before = element("labels").contains(document.activeElement) ? document.activeElement.value : null;
     element("labels").replaceChildren(
       ...headings.map((heading) => this.#heading(layer, heading)),
-      ...panels.map((panel) => this.#button(layer, panel, label, grouped)),
+      ...panels.map((panel) => this.#button(layer, panel, headings.length > 0)),
     );
     this.reach(0);
     if (before !== null) this.focus(before);
@@ -75,12 +73,11 @@ export class Labels {
     button.focus({ preventScroll: true });
   }
 
-  #button(layer, { index, left, top, width, height }, label, grouped) {
-    const note = layer.noteOf(index);
-    const [head, row] = [layer.head(index), layer.row(index)];
+  #button(layer, { index, left, top, width, height }, grouped) {
+    const note = layer.noteOf(index), [head, row] = [layer.head(index), layer.row(index)];
     const both = `${width > 140 ? "head " : ""}${head} · ${row}`;
     const name = layer.rows.length === 1 ? layer.nameOf(index) : grouped || !layer.namesHeads ? `${row}` : both;
-    const style = { left: `${left}px`, top: `${top - label}px`, width: `${width}px`, height: `${height + label}px` };
+    const style = { left: `${left}px`, top: `${top - LABEL}px`, width: `${width}px`, height: `${height + LABEL}px` };
     const attributes = { type: "button", class: "map", value: index, style, onclick: () => this.enlarge(index) };
     return made(
       "button", { ...attributes, "aria-label": `${layer.nameOf(index)}, ${note}: enlarge` },
@@ -101,9 +98,10 @@ export function palettesOf({ palettes }) {
   return Object.fromEntries(Object.entries(palettes).map(([name, text]) => [name, new Uint8Array(fromBase64(text))]));
 }
 
-export function showPalette(palette) {
-  const colour = (i) => palette.slice(3 * i, 3 * i + 3).join();
-  const stops = Array.from({ length: 33 }, (_, i) => `rgb(${colour(Math.min(8 * i, 255))})`);
+export function showPalettes({ light, dark }) {
+  const colour = (palette, i) => `rgb(${palette.slice(3 * i, 3 * i + 3)})`;
+  const places = Array.from({ length: 33 }, (_, i) => Math.min(8 * i, 255));
+  const stops = places.map((i) => `light-dark(${colour(light, i)}, ${colour(dark, i)})`);
   element("gradient").style.backgroundImage = `linear-gradient(to right, ${stops})`;
 }
 
@@ -115,14 +113,14 @@ export function showTicks(ticks) {
   }));
 }
 
-/** Calls `changed(choice)` with {layer, heads, order, hide} whenever the user changes the choice. */
+/** Calls `changed()` whenever the user changes the `choice`, {layer, heads, order, hide}. */
 export class Controls {
-  constructor(layers, choice, changed) {
-    Object.assign(this, { choice, changed });
+  constructor(layers, order, changed) {
+    Object.assign(this, { choice: { layer: 0, heads: new Set(), order, hide: false }, changed });
     this.#showTabs(layers);
     const sideways = { ArrowRight: 1, ArrowLeft: -1 };
     this.reachTab = roving(element("layers"), () => sideways, (index) => this.open(index));
-    element("order").value = choice.order;
+    element("order").value = order;
     element("order").onchange = (event) => this.choose({ order: event.target.value });
     element("hide").onchange = (event) => this.choose({ hide: event.target.checked });
   }
@@ -148,14 +146,24 @@ export class Controls {
   /** Open a layer; chosen heads stay chosen if it has them all, else all its heads are chosen. */
   open(index) {
     const { heads } = this.layers[index], before = this.choice.heads;
-    const kept = heads.filter((head) => before.has(head));
+    const kept = heads.filter((head) => before.has(head)), tabs = element("layers"), tab = tabs.children[index];
+    [...tabs.children].forEach((other, i) => other.setAttribute("aria-selected", i === index));
+    this.reachTab(index);
+    // On a narrow screen, the tabs are a scrollable strip. Scroll only the strip, not the page.
+    if (tab.offsetLeft < tabs.scrollLeft || tab.offsetLeft + tab.offsetWidth > tabs.scrollLeft + tabs.clientWidth)
+      tabs.scrollLeft = tab.offsetLeft - (tabs.clientWidth - tab.offsetWidth) / 2;
+    element("heads").hidden = heads.length < 2;
+    element("heads").replaceChildren(made("span", {}, "heads"), ...heads.map((head) => {
+      const attributes = { type: "button", value: head, "aria-label": `head ${head}` };
+      return made("button", { ...attributes, onclick: () => this.#toggle(head) }, `${head}`);
+    }));
     this.choose({ layer: index, heads: new Set(kept.length && kept.length === before.size ? kept : heads) });
   }
 
   choose(changes) {
     Object.assign(this.choice, changes);
     this.#show();
-    this.changed(this.choice);
+    this.changed();
   }
 
   #toggle(head) {
@@ -166,22 +174,8 @@ export class Controls {
 
   #show() {
     const { layer, choice } = this;
-    [...element("layers").children].forEach((tab, i) => tab.setAttribute("aria-selected", i === choice.layer));
-    this.reachTab(choice.layer);
-    // On a narrow screen, the tabs are a scrollable strip. Scroll only the strip, not the page.
-    const tabs = element("layers"), tab = tabs.children[choice.layer];
-    if (tab.offsetLeft < tabs.scrollLeft || tab.offsetLeft + tab.offsetWidth > tabs.scrollLeft + tabs.clientWidth)
-      tabs.scrollLeft = tab.offsetLeft - (tabs.clientWidth - tab.offsetWidth) / 2;
-    element("heads").hidden = layer.heads.length < 2;
-    const buttons = () => [...element("heads").querySelectorAll("button")];
-    if (buttons().map((button) => button.value).join() !== layer.heads.join()) {
-      for (const button of buttons()) button.remove();
-      element("heads").append(...layer.heads.map((head) => {
-        const attributes = { type: "button", value: head, "aria-label": layer.nameOfHead(head) };
-        return made("button", { ...attributes, onclick: () => this.#toggle(head) }, layer.views?.[head].name ?? `${head}`);
-      }));
-    }
-    for (const button of buttons()) button.setAttribute("aria-pressed", choice.heads.has(Number(button.value)));
+    for (const button of element("heads").querySelectorAll("button"))
+      button.setAttribute("aria-pressed", choice.heads.has(Number(button.value)));
     const uniform = layer.spread.filter((_, index) => isUniform(layer, index)).length;
     element("hide").disabled = !uniform;
     element("sorting").hidden = layer.count < 2;
@@ -189,6 +183,6 @@ export class Controls {
     const name = layer.rows.length < 2 && layer.namesHeads ? "head" : both;
     say(element("uniform"), uniform ? `hide nearly uniform maps (${uniform})` : "no map is nearly uniform");
     say(element("meaning"), layer.meaning);
-    say(element("numbering"), layer.views ? "" : `Above each map: ${name}, and spread (1: uniform over the points, 0: one point only).`);
+    say(element("numbering"), `Above each map: ${name}, and spread (1: uniform over the points, 0: one point only).`);
   }
 }

@@ -2,7 +2,7 @@
 import { Side } from "./answers.mjs";
 import { Camera, reachOf } from "./camera.mjs";
 import { palettesOf } from "./controls.mjs";
-import { element, made, say } from "./elements.mjs";
+import { element, listenToKeys, made, say } from "./elements.mjs";
 import { listenToControls } from "./live_controls.mjs";
 import { codeOf, colourOf, fromBase64, importance, LiveLayer, SCALE } from "./maps.mjs";
 import { MapsView } from "./maps_view.mjs";
@@ -28,6 +28,15 @@ class Live {
     this.sides = [new Side(element("sides"), names, 1, begin), new Side(element("sides"), [NONE, ...names], 2, begin)];
     this.sides[1].select.value = names[1] ?? NONE;
     this.controls = listenToControls(this, data.shapes.map((shape) => shape.name), data.models[0].points);
+    try {
+      this.shapeView = new ShapeView(element("shape"), this.camera, this.palettes, {
+        turned: () => this.view?.redraw(), brush: (points) => this.brush(points), rest: () => this.#settle(),
+      });
+      new ResizeObserver(() => this.shapeView.layOut()).observe(element("shape"));
+    } catch (error) {
+      if (error.message !== "no WebGL 2") throw error;
+      element("shape").replaceWith("This browser offers no WebGL 2: the models answer, but the shape cannot be drawn.");
+    }
     this.open(0);
   }
 
@@ -134,13 +143,14 @@ class Live {
       return;
     }
     const indices = new Map(seen.map((point, i) => [point, i])), share = question.left().length / question.count;
+    const isFirst = !this.answers;
     this.answers = this.asked.map((side) => {
       const model = this.model(side.chosen), maps = [], logits = ask(model, posed, seen, maps);
       side.show(model, logits, share);
       return { side, model, maps, indices, importance: importance(maps, seen.length) };
     });
     // The first answer is not timed: it is slower, because the browser has not compiled the code yet.
-    if (this.shapeView) this.times = [...this.times.slice(-19), (performance.now() - begun) / this.answers.length];
+    if (!isFirst) this.times = [...this.times.slice(-19), (performance.now() - begun) / this.answers.length];
     Object.assign(this, { posed, seen });
     const median = [...this.times].sort((a, b) => a - b)[Math.floor(this.times.length / 2)];
     say(element("left"), `${seen.length.toLocaleString("en")} of ${question.count.toLocaleString("en")} points`);
@@ -149,25 +159,8 @@ class Live {
     this.settled = false;
   }
 
-  /** Start WebGL when it is first needed; return false if there is none. */
-  #canDraw() {
-    if (this.shapeView || this.blind) return !this.blind;
-    try {
-      this.shapeView = new ShapeView(element("shape"), this.camera, this.palettes, {
-        turned: () => this.view?.redraw(), brush: (points) => this.brush(points), rest: () => this.#settle(),
-      });
-    } catch (error) {
-      if (error.message !== "no WebGL 2") throw error;
-      this.blind = true;
-      element("shape").replaceWith("This browser offers no WebGL 2: the models answer, but the shape cannot be drawn.");
-      return false;
-    }
-    new ResizeObserver(() => this.shapeView.layOut()).observe(element("shape"));
-    return true;
-  }
-
   #draw() {
-    if (!this.#canDraw()) return;
+    if (!this.shapeView) return;
     const { question, posed, seen } = this, total = posed.length / 3;
     const positions = this.#positions(Array.from({ length: total }, (_, i) => i));
     const reach = reachOf(positions, this.camera);
@@ -268,4 +261,5 @@ class Live {
 
 const data = JSON.parse(element("data").textContent);
 say(element("title"), data.title);
+listenToKeys();
 window.pointset = new Live(data);

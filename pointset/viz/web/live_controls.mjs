@@ -2,6 +2,7 @@
 import { element, made, say } from "./elements.mjs";
 
 const LEAST = 16, MOST = 2048;
+
 /** For each slider: its label, smallest and largest position, and its value and text at a position. */
 const SLIDERS = {
   drop: ["dropped at random", 0, 98, (at) => [at / 100, `${at} %`]],
@@ -32,23 +33,21 @@ export function listenToControls(live, names, count) {
     document.body.classList.toggle("dropping", name === "dragover");
     if (name === "drop" && event.dataTransfer.files.length) live.read(event.dataTransfer.files[0]);
   });
-  for (const mode of ["turn", "away", "back"]) element(`mode-${mode}`).onclick = () => choose(live, mode);
-  element("brush").oninput = () => { if (live.shapeView) live.shapeView.radius = Number(element("brush").value); };
-  const actions = {
-    r: ["restore", () => live.restore()], l: ["looked-at", () => live.removeLookedAt()],
-    o: ["occlude", () => live.occlude()], c: ["curves", () => live.compareOrders()],
+  const modes = ["turn", "away", "back"];
+  for (const mode of modes) element(`mode-${mode}`).onclick = () => {
+    live.shapeView?.choose(mode);
+    for (const other of modes) element(`mode-${other}`).setAttribute("aria-pressed", other === mode);
   };
-  for (const [id, act] of Object.values(actions)) element(id).onclick = act;
+  element("brush").oninput = () => { if (live.shapeView) live.shapeView.radius = Number(element("brush").value); };
+  element("restore").onclick = () => live.restore();
+  element("looked-at").onclick = () => live.removeLookedAt();
+  element("occlude").onclick = () => live.occlude();
+  element("curves").onclick = () => live.compareOrders();
   element("mapped").onchange = () => live.showMaps(Number(element("mapped").value));
   element("reset").onclick = () => {
     for (const id of Object.keys(SLIDERS)) { element(id).value = 0; element(id).oninput(); }
     live.restore();
   };
-  document.addEventListener("keydown", (event) => {
-    if (event.target.closest("select, input, dialog") || event.ctrlKey || event.altKey || event.metaKey) return;
-    if (event.key in actions) actions[event.key][1]();
-    else if ("tde".includes(event.key)) choose(live, { t: "turn", d: "away", e: "back" }[event.key]);
-  });
   return { points };
 }
 
@@ -64,9 +63,4 @@ function slider(id, label, min, max, start, meaning, changed) {
   element("sliders").append(made("label", {}, `${label} `, output, input));
   value();
   return value;
-}
-
-function choose(live, mode) {
-  live.shapeView?.choose(mode);
-  for (const other of ["turn", "away", "back"]) element(`mode-${other}`).setAttribute("aria-pressed", other === mode);
 }
