@@ -59,7 +59,8 @@ class Figure:
                 short_label(row) + (f" ({row.experiment})" if labels[short_label(row)] > 1 else ""),
                 self.cost(row) or 0.0,
                 100 * row.mean,
-                *(100 * end for end in bar(row)),
+                100 * bar(row)[0],
+                100 * bar(row)[1],
                 styles[row.parts],
             )
             for row in rows
