@@ -202,7 +202,8 @@ export class Model {
   /** `description`: name, classes, inputs, normalize, the modules encoder, pool and head, arrays, weights (base 64). */
   constructor({ encoder, pool, head, arrays, weights, ...rest }) {
     const content = fromBase64(weights), decoded = arrays.map((array) => arrayOf(array, content));
-    Object.assign(this, rest, withArrays({ encoder, pool, head }, decoded));
+    const inPlace = (_, value) => (value?.array === undefined ? value : decoded[value.array]);
+    Object.assign(this, rest, JSON.parse(JSON.stringify({ encoder, pool, head }), inPlace));
   }
 
   /** The encoded rows [n, d] of points, an array [n * inputs]; for `maps`, see `run`. */
@@ -219,14 +220,6 @@ export class Model {
 
   /** The rows that a max pooling selects, as a map; null if the model has no max pooling. */
   selected(rows) { return selected(this.pool, rows); }
-}
-
-/** A description with its arrays in place. */
-function withArrays(description, arrays) {
-  if (Array.isArray(description)) return description.map((item) => withArrays(item, arrays));
-  if (description === null || typeof description !== "object") return description;
-  if ("array" in description) return arrays[description.array];
-  return Object.fromEntries(Object.entries(description).map(([name, value]) => [name, withArrays(value, arrays)]));
 }
 
 /** One array: a Float64Array if it is a vector, else a Matrix. Numbers of 32 bits may be unaligned: they are copied. */
