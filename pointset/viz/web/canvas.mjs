@@ -12,7 +12,7 @@ const MOST_PIXELS = 12e6, LONGEST = 8192;
 
 /**
  * Subclasses define `panels`, where clouds are drawn; `look`, {positions, codes, scale, reach, selected}, or null while
- * there is nothing to draw; and `layOut()`, which computes the layout. They also handle all input other than turning and
+ * there is nothing to draw; and `layOut()`, which computes the layout. They also handle input other than turning and
  * zooming.
  */
 export class CloudCanvas {

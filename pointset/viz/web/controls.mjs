@@ -2,7 +2,7 @@
 import { element, made, roving, say } from "./elements.mjs";
 import { fromBase64 } from "./maps.mjs";
 
-const HEAD = 24, LABEL = 18, GAP = 6;
+const LABEL = 18, GAP = 6;
 const MOST_COLUMNS = 8, LARGEST = 340, FEW = 8;
 
 /** Maps with at least this spread are treated as uniform. */
@@ -23,30 +23,14 @@ export function chosenMaps(layer, { heads, order, hide }) {
   return groups.filter((group) => group.indices.length);
 }
 
-/** Positions of panels and of group headings, in pixels; `width` is at least 1, `aspect` is height / width. */
-export function arranged(groups, width, aspect) {
-  const widest = Math.max(1, ...groups.map((group) => group.indices.length));
-  const least = widest <= FEW ? 150 : 104;
-  const columns = Math.max(1, Math.min(MOST_COLUMNS, widest, Math.floor((width + GAP) / (least + GAP))));
-  const size = Math.floor(Math.min((width - GAP * (columns - 1)) / columns, LARGEST));
-  const tall = Math.round(size * aspect);
-  const panels = [], headings = [];
-  let top = 0;
-  for (const { head, indices } of groups) {
-    if (head !== null) {
-      headings.push({ head, top });
-      top += HEAD;
-    }
-    for (const [i, index] of indices.entries()) {
-      const left = (i % columns) * (size + GAP), above = top + Math.floor(i / columns) * (tall + LABEL + GAP);
-      panels.push({ index, left, top: above + LABEL, width: size, height: tall });
-    }
-    top += Math.ceil(indices.length / columns) * (tall + LABEL + GAP) + GAP;
-  }
-  return { panels, headings, columns, height: Math.max(top, 1) };
+/** The number of columns in which at most `count` maps, side by side, fit a width, and their size, in pixels. */
+export function columnsIn(width, count) {
+  const least = count <= FEW ? 150 : 104;
+  const columns = Math.max(1, Math.min(MOST_COLUMNS, count, Math.floor((width + GAP) / (least + GAP))));
+  return { columns, size: Math.floor(Math.min((width - GAP * (columns - 1)) / columns, LARGEST)) };
 }
 
-/** Calls `enlarge(index)` when a map is chosen by keyboard. */
+/** A grid of buttons over the canvas, one for each map. Calls `enlarge(index)` when a map is chosen by keyboard. */
 export class Labels {
   constructor(enlarge) {
     this.enlarge = enlarge;
@@ -54,15 +38,22 @@ export class Labels {
     this.reach = roving(element("labels"), steps);
   }
 
-  show(layer, { panels, headings, columns }) {
+  /** Lay out the `groups` of maps (see `chosenMaps`), of height `aspect` times width; return the panels of the maps. */
+  show(layer, groups, width, aspect) {
+    const box = element("labels"), before = box.contains(document.activeElement) ? document.activeElement.value : null;
+    const { columns, size } = columnsIn(width, Math.max(1, ...groups.map(({ indices }) => indices.length)));
+    const height = Math.round(size * aspect);
     this.columns = columns;
-    const before = element("labels").contains(document.activeElement) ? document.activeElement.value : null;
-    element("labels").replaceChildren(
-      ...headings.map((heading) => this.#heading(layer, heading)),
-      ...panels.map((panel) => this.#button(layer, panel, headings.length > 0)),
-    );
+    Object.assign(box.style, { gap: `${GAP}px`, gridTemplateColumns: `repeat(${columns}, ${size}px)` });
+    box.replaceChildren(...groups.flatMap(({ head, indices }) => [
+      ...(head === null ? [] : [this.#heading(layer, head)]),
+      ...indices.map((index) => this.#button(layer, index, size, height, head !== null)),
+    ]));
     this.reach(0);
     if (before !== null) this.focus(before);
+    return [...box.querySelectorAll("button")].map(({ value, offsetLeft: left, offsetTop: top }) => (
+      { index: Number(value), mark: layer.mark(Number(value)), left, top: top + LABEL, width: size, height }
+    ));
   }
 
   /** Move the keyboard focus to the map with this index. */
@@ -73,11 +64,11 @@ export class Labels {
     button.focus({ preventScroll: true });
   }
 
-  #button(layer, { index, left, top, width, height }, grouped) {
+  #button(layer, index, width, height, grouped) {
     const note = layer.noteOf(index), [head, row] = [layer.head(index), layer.row(index)];
     const both = `${width > 140 ? "head " : ""}${head} · ${row}`;
     const name = layer.rows.length === 1 ? layer.nameOf(index) : grouped || !layer.namesHeads ? `${row}` : both;
-    const style = { left: `${left}px`, top: `${top - LABEL}px`, width: `${width}px`, height: `${height + LABEL}px` };
+    const style = { height: `${height + LABEL}px` };
     const attributes = { type: "button", class: "map", value: index, style, onclick: () => this.enlarge(index) };
     return made(
       "button", { ...attributes, "aria-label": `${layer.nameOf(index)}, ${note}: enlarge` },
@@ -85,11 +76,11 @@ export class Labels {
     );
   }
 
-  #heading(layer, { head, top }) {
+  #heading(layer, head) {
     const difference = layer.differences[head];
     const note = difference === undefined ? "" : `its maps differ by ${difference.toFixed(2)}`;
-    const style = { top: `${top}px` }, name = layer.namesHeads ? `head ${head}` : "one head";
-    return made("div", { class: "head", style }, name, made("span", { class: "spread" }, note));
+    const name = layer.namesHeads ? `head ${head}` : "one head";
+    return made("div", { class: "head" }, name, made("span", { class: "spread" }, note));
   }
 }
 

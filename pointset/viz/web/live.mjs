@@ -27,7 +27,7 @@ class Live {
     const names = data.models.map((model) => model.name), begin = () => this.begin();
     this.sides = [new Side(element("sides"), names, 1, begin), new Side(element("sides"), [NONE, ...names], 2, begin)];
     this.sides[1].select.value = names[1] ?? NONE;
-    this.controls = listenToControls(this, data.shapes.map((shape) => shape.name), data.models[0].points);
+    this.chosenPoints = listenToControls(this, data.shapes.map((shape) => shape.name), data.models[0].points);
     try {
       this.shapeView = new ShapeView(element("shape"), this.camera, this.palettes, {
         turned: () => this.view?.redraw(), brush: (points) => this.brush(points), rest: () => this.#settle(),
@@ -55,7 +55,6 @@ class Live {
     this.points = samplePoints({ ...shape, vertices }, MOST_POINTS, SEED);
     say(element("shape-name"), shape.name);
     say(element("upward"), isFile ? `${up} is up in this file: choose the other axis if it lies on its side` : "");
-    say(element("fault"), "");
     this.begin();
   }
 
@@ -76,13 +75,13 @@ class Live {
   begin() {
     const how = this.question?.how;
     this.run++;
-    this.question = new Question(this.points.subarray(0, 3 * this.controls.points()), SEED);
+    this.question = new Question(this.points.subarray(0, 3 * this.chosenPoints()), SEED);
     if (how) this.question.how = how;
     const { base, count, isPosed } = this.question, all = Array.from({ length: count }, (_, i) => i);
     for (const side of this.sides) side.box.classList.toggle("empty", side.chosen === NONE);
     for (const side of this.asked) side.begin(isPosed ? ask(this.model(side.chosen), base, all) : null);
     this.influence = null;
-    say(element("progress"), "");
+    for (const id of ["progress", "fault"]) say(element(id), "");
     this.#soon(true);
   }
 
@@ -92,7 +91,7 @@ class Live {
     this.#changed();
   }
 
-  /** Change some of the manipulations {turn, tilt, jitter, drop, background, scale}. */
+  /** Change some of the manipulations {turn, tilt, jitter, drop, background}. */
   pose(changes) {
     Object.assign(this.question.how, changes);
     this.#changed();
@@ -119,6 +118,7 @@ class Live {
 
   #changed() {
     this.influence = null;
+    say(element("fault"), "");
     this.run++;
     this.#soon(false);
     this.#settle();
@@ -183,14 +183,14 @@ class Live {
     const { side, maps } = this.answers.at(this.mapped ?? 0) ?? this.answers[0], { camera, palettes } = this;
     const shown = maps.filter((map) => map.points_are !== "neither");
     const layers = shown.map((map) => new LiveLayer(map, this.seen.length));
-    element("stage").hidden = element("controls").hidden = !layers.length;
+    for (const id of ["controls", "legend", "stage"]) element(id).hidden = !layers.length;
     if (!layers.length) return;
     const names = `${side.chosen} ${layers.map((layer) => `${layer.name} ${layer.count}`)}`;
+    const first = Math.max(0, layers.findIndex((layer) => layer.kind === "pools"));
     if (!this.view) {
-      const first = Math.max(0, layers.findIndex((layer) => layer.kind === "pools"));
       const turned = () => this.shapeView.redraw();
       this.view = new MapsView({ camera, positions, reach, palettes, layers, first, order: "sharpest", turned });
-    } else if (names !== this.names) this.view.replace(positions, layers, reach);
+    } else if (names !== this.names) this.view.replace(positions, layers, reach, first);
     else this.view.update(positions, layers, this.settled);
     this.names = names;
   }

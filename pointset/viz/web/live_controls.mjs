@@ -2,7 +2,6 @@
 import { element, made, say } from "./elements.mjs";
 
 const LEAST = 16, MOST = 2048;
-
 /** For each slider: its label, smallest and largest position, and its value and text at a position. */
 const SLIDERS = {
   drop: ["dropped at random", 0, 98, (at) => [at / 100, `${at} %`]],
@@ -13,8 +12,8 @@ const SLIDERS = {
 };
 
 /**
- * Connect the controls to the page `live`; `names` are those of the included shapes, and `count` is the number of points
- * of the first model's training. Returns {points()}.
+ * Connect the controls to the page `live`; `names` are those of the included shapes, and `count` is the number of
+ * points of the first model's training. Returns a function for the chosen number of points.
  */
 export function listenToControls(live, names, count) {
   const start = (100 * Math.log(Math.min(MOST, Math.max(LEAST, count)) / LEAST)) / Math.log(MOST / LEAST);
@@ -48,12 +47,13 @@ export function listenToControls(live, names, count) {
     for (const id of Object.keys(SLIDERS)) { element(id).value = 0; element(id).oninput(); }
     live.restore();
   };
-  return { points };
+  return points;
 }
 
 /** Add a slider that calls `changed(value)`; return a function for its value. */
 function slider(id, label, min, max, start, meaning, changed) {
-  const output = made("output", {}), input = made("input", { type: "range", id, min, max, step: id === "points" ? "any" : 1, value: start });
+  const output = made("output"), step = id === "points" ? "any" : 1;
+  const input = made("input", { type: "range", id, min, max, step, value: start });
   const value = () => {
     const [number, text] = meaning(Number(input.value));
     say(output, text);

@@ -1,36 +1,36 @@
 /* The part of a page that shows attention: all maps of a layer turn together, and a click enlarges one. */
 import { panelAt, positionsIn, pointAt, turnByKey } from "./camera.mjs";
 import { CloudCanvas } from "./canvas.mjs";
-import { arranged, chosenMaps, Controls, Labels, showPalettes, showTicks } from "./controls.mjs";
+import { chosenMaps, Controls, Labels, showPalettes, showTicks } from "./controls.mjs";
 import { element, say } from "./elements.mjs";
 
 export class MapsView extends CloudCanvas {
   /**
-   * `shown`: camera, positions (Int16Array [3 n]: radii of the cloud, times 32,767), reach (their extent, see
-   * `reachOf`), palettes by scheme, layers, `first` (index of the layer to open), and `order` of the maps; optionally
-   * turned(), which is called when the user has turned the view.
+   * `positions`: Int16Array [3 n], in radii of the cloud, times 32,767; `reach`: their extent, see `reachOf`;
+   * `palettes` by scheme; `first`: index of the layer to open. `turned()` is called when the user has turned the view.
    */
-  constructor(shown) {
-    super(element("canvas"), shown.camera, shown.palettes, shown.turned ?? (() => {}));
-    Object.assign(this, { positions: shown.positions, reach: shown.reach });
-    this.selected = -1;
-    this.enlarged = null;  // the index of the map that fills the window
+  constructor({ camera, positions, reach, palettes, layers, first, order, turned = () => {} }) {
+    super(element("canvas"), camera, palettes, turned);
+    // `enlarged` is the index of the map that fills the window.
+    Object.assign(this, { positions, reach, selected: -1, enlarged: null });
     this.labels = new Labels((index) => this.enlarge(index));
-    this.controls = new Controls(shown.layers, shown.order, () => this.#chosen());
-    showPalettes(this.palettes);
-    this.#listen();
-    this.controls.open(shown.first);
+    this.controls = new Controls(layers, order, () => this.#chosen());
+    showPalettes(palettes);
+    element("home").onclick = () => { camera.reset(); this.moved(); };
+    element("close").onclick = () => this.close();
+    element("previous").onclick = () => this.step(-1);
+    element("next").onclick = () => this.step(1);
+    document.addEventListener("keydown", (event) => this.#key(event));
+    new ResizeObserver(() => this.#resized()).observe(element("frame"));
+    this.controls.open(first);
   }
 
   get layer() { return this.controls.layer; }
-
-  /** The cloud and its view: the arguments of `positionsIn`. */
-  get view() { return { positions: this.positions, camera: this.camera, reach: this.reach }; }
-  get panels() { return this.enlarged === null ? this.arrangement.panels : [this.large]; }
+  get panels() { return this.enlarged === null ? this.arranged : [this.large]; }
 
   get look() {
-    const { arrangement, positions, reach, selected, layer: { codes, scale } } = this;
-    return arrangement && { positions, codes, scale, reach, selected };
+    const { arranged, positions, reach, selected, layer: { codes, scale } } = this;
+    return arranged && { positions, codes, scale, reach, selected };
   }
 
   /**
@@ -44,15 +44,15 @@ export class MapsView extends CloudCanvas {
     this.redraw();
   }
 
-  /** Replace points and layers, and open the first layer that pools. */
-  replace(positions, layers, reach) {
+  /** Replace points and layers, and open the layer with index `first`. */
+  replace(positions, layers, reach, first) {
     this.close();
     Object.assign(this, { positions, reach });
-    this.controls.replace(layers, Math.max(0, layers.findIndex((layer) => layer.kind === "pools")));
+    this.controls.replace(layers, first);
   }
 
   /** The position of a point in a panel, in pixels of the canvas. */
-  positionOf(panel, point) { return positionsIn(panel, this.view)(point).slice(0, 2); }
+  positionOf(panel, point) { return positionsIn(panel, this.camera, this.look)(point).slice(0, 2); }
 
   /** Fill the window with the map that has this index. */
   enlarge(index) {
@@ -67,7 +67,7 @@ export class MapsView extends CloudCanvas {
   /** Enlarge another of the shown maps instead: the next (1) or the previous (-1). */
   step(by) {
     if (this.enlarged === null) return;
-    const shown = this.arrangement.panels.map((panel) => panel.index);
+    const shown = this.arranged.map((panel) => panel.index);
     this.enlarge(shown.at((shown.indexOf(this.enlarged) + by) % shown.length));
   }
 
@@ -89,7 +89,7 @@ export class MapsView extends CloudCanvas {
     for (const [name, value] of [["role", "dialog"], ["aria-modal", "true"], ["aria-labelledby", "enlarged-name"]])
       if (filled) view.setAttribute(name, value); else view.removeAttribute(name);
     for (const other of document.querySelectorAll("body > :not(#stage, #tip, #help, script)")) other.inert = filled;
-    for (const name of ["previous", "next"]) element(name).hidden = this.arrangement.panels.length < 2;
+    for (const name of ["previous", "next"]) element(name).hidden = this.arranged.length < 2;
     (filled ? element("enlarged-foot") : element("legend")).append(element("bar"));
     if (filled) this.canvas.focus({ preventScroll: true });
   }
@@ -108,11 +108,10 @@ export class MapsView extends CloudCanvas {
       this.size(width, height);
     } else {
       const aspect = Math.max(0.7, Math.min(1.4, reach[1] / reach[0]));
-      this.arrangement = arranged(chosenMaps(this.layer, this.controls.choice), width, aspect);
-      for (const panel of this.arrangement.panels) panel.mark = this.layer.mark(panel.index);
-      this.labels.show(this.layer, this.arrangement);
-      element("none").hidden = this.arrangement.panels.length > 0;
-      this.size(width, this.arrangement.height);
+      const groups = chosenMaps(this.layer, this.controls.choice);
+      this.arranged = this.labels.show(this.layer, groups, width, aspect);
+      element("none").hidden = this.arranged.length > 0;
+      this.size(width, element("labels").offsetHeight);
     }
     this.redraw();
   }
@@ -125,7 +124,8 @@ export class MapsView extends CloudCanvas {
   #under(event) {
     const { offsetX: x, offsetY: y } = event, panel = panelAt(this.panels, x, y);
     if (!panel) return { point: -1 };
-    return { panel, point: pointAt(panel, x, y, this.view, (point) => this.layer.relative(panel.index, point) > 1) };
+    const attended = (point) => this.layer.relative(panel.index, point) > 1;
+    return { panel, point: pointAt(panel, x, y, this.camera, this.look, attended) };
   }
 
   hover(event) {
@@ -152,15 +152,6 @@ export class MapsView extends CloudCanvas {
   leave() {
     element("tip").hidden = true;
     if (this.selected >= 0) { this.selected = -1; this.redraw(); }
-  }
-
-  #listen() {
-    element("home").onclick = () => { this.camera.reset(); this.moved(); };
-    element("close").onclick = () => this.close();
-    element("previous").onclick = () => this.step(-1);
-    element("next").onclick = () => this.step(1);
-    document.addEventListener("keydown", (event) => this.#key(event));
-    new ResizeObserver(() => this.#resized()).observe(element("frame"));
   }
 
   #key(event) {

@@ -1,9 +1,9 @@
 /* Draws many pictures of one cloud in one WebGL canvas: the same points in different colours. */
 import { radiusIn } from "./camera.mjs";
 
-export const VERTEX = `#version 300 es
-in vec3 position;
-in float code;
+const VERTEX = `#version 300 es
+layout(location = 0) in vec3 position;
+layout(location = 1) in float code;
 uniform mat3 axes;
 uniform vec2 radius;
 uniform float distance, zoom, diameter, low, high, reach;
@@ -36,7 +36,7 @@ void main() {
   color = mix(color, paper, clamp(0.25 - 0.35 * local.z, 0.0, 0.35) * max(0.0, 1.0 - 2.0 * t) * pale);
 }`;
 
-export const FRAGMENT = `#version 300 es
+const FRAGMENT = `#version 300 es
 precision mediump float;
 flat in vec3 color;
 flat in float ring;
@@ -131,8 +131,6 @@ export class Renderer {
       gl.compileShader(made);
       gl.attachShader(program, made);
     }
-    gl.bindAttribLocation(program, 0, "position");
-    gl.bindAttribLocation(program, 1, "code");
     gl.linkProgram(program);
     if (!gl.getProgramParameter(program, gl.LINK_STATUS) && !gl.isContextLost())
       throw new Error(gl.getProgramInfoLog(program));

@@ -40,9 +40,9 @@ export class ShapeView extends CloudCanvas {
   /** Report the points under the brush. */
   #drag(event) {
     if (this.mode === "turn" || !(event.buttons & 1)) return;
-    const { panels, camera, look: { positions, reach } } = this, { offsetX: x, offsetY: y } = event;
-    const positionOf = positionsIn(panelAt(panels, x, y) ?? panels[0], { positions, camera, reach });
-    const under = Array.from({ length: positions.length / 3 }, (_, i) => i).filter((i) => {
+    const { panels, camera, look } = this, { offsetX: x, offsetY: y } = event;
+    const positionOf = positionsIn(panelAt(panels, x, y) ?? panels[0], camera, look);
+    const under = Array.from({ length: look.positions.length / 3 }, (_, i) => i).filter((i) => {
       const [right, down] = positionOf(i);
       return Math.hypot(right - x, down - y) < this.radius;
     });
