@@ -106,9 +106,8 @@ export function showTicks(ticks) {
 
 /** Calls `changed()` whenever the user changes the `choice`, {layer, heads, order, hide}. */
 export class Controls {
-  constructor(layers, order, changed) {
+  constructor(order, changed) {
     Object.assign(this, { choice: { layer: 0, heads: new Set(), order, hide: false }, changed });
-    this.#showTabs(layers);
     const sideways = { ArrowRight: 1, ArrowLeft: -1 };
     this.reachTab = roving(element("layers"), () => sideways, (index) => this.open(index));
     element("order").value = order;
@@ -116,20 +115,16 @@ export class Controls {
     element("hide").onchange = (event) => this.choose({ hide: event.target.checked });
   }
 
-  /** Replace the layers, and open one of them. */
-  replace(layers, index) {
-    this.#showTabs(layers);
-    this.choice.heads = new Set();
-    this.open(index);
-  }
-
-  #showTabs(layers) {
+  /** Show a tab for each of the layers, and open one of them. */
+  show(layers, first) {
     this.layers = layers;
     element("layers").replaceChildren(...layers.map((layer, index) => {
       const attributes = { type: "button", role: "tab", "aria-controls": "stage", title: layer.meaning };
       const content = [`${layer.name} `, made("span", { class: "kind" }, layer.kind)];
       return made("button", { ...attributes, onclick: () => this.open(index) }, ...content);
     }));
+    this.choice.heads = new Set();
+    this.open(first);
   }
 
   get layer() { return this.layers[this.choice.layer]; }

@@ -25,9 +25,9 @@ class Live {
       return { name, vertices, triangles: null };
     });
     const names = data.models.map((model) => model.name), begin = () => this.begin();
-    this.sides = [new Side(element("sides"), names, 1, begin), new Side(element("sides"), [NONE, ...names], 2, begin)];
+    this.sides = [new Side(names, 1, begin), new Side([NONE, ...names], 2, begin)];
     this.sides[1].select.value = names[1] ?? NONE;
-    this.chosenPoints = listenToControls(this, data.shapes.map((shape) => shape.name), data.models[0].points);
+    this.chosenPoints = listenToControls(this);
     try {
       this.shapeView = new ShapeView(element("shape"), this.camera, this.palettes, {
         turned: () => this.view?.redraw(), brush: (points) => this.brush(points), rest: () => this.#settle(),

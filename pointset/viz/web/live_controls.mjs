@@ -11,19 +11,17 @@ const SLIDERS = {
   tilt: ["tilt", -180, 180, (at) => [at, `${at}°`]],
 };
 
-/**
- * Connect the controls to the page `live`; `names` are those of the included shapes, and `count` is the number of
- * points of the first model's training. Returns a function for the chosen number of points.
- */
-export function listenToControls(live, names, count) {
-  const start = (100 * Math.log(Math.min(MOST, Math.max(LEAST, count)) / LEAST)) / Math.log(MOST / LEAST);
+/** Connect the controls to the page `live`; returns a function for the chosen number of points. */
+export function listenToControls(live) {
+  // The slider, which keeps it within its ends, starts where the first model was trained.
+  const start = (100 * Math.log(live.data.models[0].points / LEAST)) / Math.log(MOST / LEAST);
   const points = slider("points", "points", 0, 100, start, (at) => {
     const chosen = Math.round(LEAST * (MOST / LEAST) ** (at / 100));
     return [chosen, `${chosen}`];
   }, () => live.begin());
   for (const [id, [label, least, most, meaning]] of Object.entries(SLIDERS))
     slider(id, label, least, most, 0, meaning, (value) => live.pose({ [id]: value }));
-  element("shapes").append(...names.map((name, number) => made("option", { value: number }, name)));
+  element("shapes").append(...live.shapes.map(({ name }, number) => made("option", { value: number }, name)));
   element("shapes").onchange = element("up").onchange = () => live.open(Number(element("shapes").value));
   element("file").onclick = (event) => { event.target.value = ""; };  // so that the same file can be chosen again
   element("file").onchange = (event) => { if (event.target.files.length) live.read(event.target.files[0]); };

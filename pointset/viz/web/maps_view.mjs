@@ -14,7 +14,7 @@ export class MapsView extends CloudCanvas {
     // `enlarged` is the index of the map that fills the window.
     Object.assign(this, { positions, reach, selected: -1, enlarged: null });
     this.labels = new Labels((index) => this.enlarge(index));
-    this.controls = new Controls(layers, order, () => this.#chosen());
+    this.controls = new Controls(order, () => this.#chosen());
     showPalettes(palettes);
     element("home").onclick = () => { camera.reset(); this.moved(); };
     element("close").onclick = () => this.close();
@@ -22,7 +22,7 @@ export class MapsView extends CloudCanvas {
     element("next").onclick = () => this.step(1);
     document.addEventListener("keydown", (event) => this.#key(event));
     new ResizeObserver(() => this.#resized()).observe(element("frame"));
-    this.controls.open(first);
+    this.controls.show(layers, first);
   }
 
   get layer() { return this.controls.layer; }
@@ -48,7 +48,7 @@ export class MapsView extends CloudCanvas {
   replace(positions, layers, reach, first) {
     this.close();
     Object.assign(this, { positions, reach });
-    this.controls.replace(layers, first);
+    this.controls.show(layers, first);
   }
 
   /** The position of a point in a panel, in pixels of the canvas. */
