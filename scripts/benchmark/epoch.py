@@ -52,9 +52,8 @@ def measure(name: str, data: str, size: int, steps: int, rounds: int) -> dict[st
     train, recipe = pointset.load_dataset(data, "train", points=size), Recipe(steps=steps)
     augment = augmentation_from_names(recipe.augment, train.up)
     drawn = list(islice(batches(train, recipe.batch_size, seed=0, epoch=0, augment=augment), steps))
-    times: list[tuple[float, float]] = []
-    for _ in range(rounds + 1):
-        times.append((whole(name, train, recipe), bare(name, drawn, len(train.classes), recipe)))
+    classes = len(train.classes)
+    times = [(whole(name, train, recipe), bare(name, drawn, classes, recipe)) for _ in range(rounds + 1)]
     in_all, in_steps = (statistics.median(column) for column in zip(*times[1:], strict=True))
     per_epoch = len(train) / recipe.batch_size
     return {

@@ -10,9 +10,10 @@ import inspect
 import re
 import textwrap
 from functools import cache
+from itertools import takewhile
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from reference_pages import all_names
+from reference_pages import all_names, public
 
 SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Warns|Yields|Example|Examples|Source|Note):$")
 MARKUP = re.compile(r"(\*\w(?:[^*]*\w)?\*(?!\w))|([|*])")
@@ -53,11 +54,7 @@ def with_code_blocks(lines: list[str]) -> list[str]:
 
 def looks_like_python(lines: list[str]) -> bool:
     """Whether the indented block at the head of the lines is a program."""
-    block = []
-    for line in lines:
-        if line.strip() and not line.startswith(" "):
-            break
-        block.append(line)
+    block = takewhile(lambda line: not line.strip() or line.startswith(" "), lines)
     try:
         ast.parse(textwrap.dedent("\n".join(block)))
     except SyntaxError:
@@ -93,10 +90,8 @@ def linked(line: str) -> str:
 def values_of_field(name: str) -> list[str]:
     """The values that the annotation of a configuration's field allows."""
     owner, _, field = name.rpartition(".")
-    module, _, attribute = owner.rpartition(".")
     try:
-        cls = getattr(__import__(module, fromlist=[attribute]), attribute)
-        annotation = get_type_hints(cls, include_extras=True)[field]
+        annotation = get_type_hints(public(owner), include_extras=True)[field]
     except (AttributeError, ImportError, KeyError, NameError, TypeError, ValueError):
         return []
     words = values(annotation)

@@ -66,6 +66,10 @@ class Figure:
             for row in rows
         ]
 
+    def front(self, saved: Mapping[str, Saved], sizes: tuple[int, ...]) -> list[Dot]:
+        """The dots that no other one beats on both axes, cheapest first, of those that have learned."""
+        return frontier([dot for dot in self.dots(saved, sizes) if dot.mean >= FLOOR])
+
     def digest(self, saved: Mapping[str, Saved]) -> str:
         """Of everything that the figure shows."""
         shown = {title: [asdict(dot) for dot in self.dots(saved, sizes)] for title, sizes in SIZES.items()}
@@ -77,16 +81,11 @@ def bar(row: SavedRow) -> tuple[float, float]:
     return (row.low, row.high) if row.seeds >= SEEDS else (row.mean, row.mean)
 
 
-def millions(row: SavedRow) -> float | None:
-    """Multiply-adds of a row in millions; None for a baseline."""
-    return None if row.multiply_adds is None else row.multiply_adds / 1e6
-
-
 FIGURES = {
     "figures/multiply-adds.png": Figure(
         "Accuracy against multiply-adds",
         "M multiply-adds of a set",
-        millions,
+        lambda row: row.multiply_adds and row.multiply_adds / 1e6,
     ),
     "figures/training-seconds.png": Figure(
         "Accuracy against training time", "training seconds on one core", lambda row: row.seconds, TIMED
@@ -138,11 +137,8 @@ def written_digest(file: Path) -> str:
 
 
 def front_table(figure: Figure, saved: Mapping[str, Saved]) -> Iterator[str]:
-    """The rows of each frontier, cheapest first, of those that have learned."""
+    """The rows of each frontier."""
     for title, sizes in SIZES.items():
-        front = frontier([dot for dot in figure.dots(saved, sizes) if dot.mean >= FLOOR])
-        if not front:
-            continue
-        lines = [(dot.name, short(dot.cost), f"{dot.mean:.1f}") for dot in front]
-        yield f"At {title} no other row is as accurate for as little as these:"
-        yield study_table(lines, ("model", figure.axis, "accuracy %"), form="pipe")
+        if lines := [(dot.name, short(dot.cost), f"{dot.mean:.1f}") for dot in figure.front(saved, sizes)]:
+            yield f"At {title} no other row is as accurate for as little as these:"
+            yield study_table(lines, ("model", figure.axis, "accuracy %"), form="pipe")

@@ -82,7 +82,8 @@ def write(folder: Path) -> None:
 
 def outdated(folder: Path) -> list[str]:
     """Names of the files that are out of date."""
-    saved, pages = read_all(folder / "results"), render(read_all(folder / "results"))
+    saved = read_all(folder / "results")
+    pages = render(saved)
     stale = [name for name, text in pages.items() if _read(folder / name) != text]
     return [*stale, *sorted(written_pages(folder) - pages.keys()), *stale_figures(saved, folder)]
 

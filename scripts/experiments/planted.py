@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import trimesh
 
 import pointset
 from pointset.checking.check import Check
@@ -27,19 +28,6 @@ SWAPPED, PLANTED, OF_EACH, SEEDS = 0.05, 20, 20, 15
 RESULTS = Path(__file__).parent / "results" / "planted"
 FIRST = 0.1
 """Share of the shapes that a user looks at."""
-
-
-def write_off(path: Path, vertices: np.ndarray, faces: np.ndarray) -> None:
-    """Write a mesh as text."""
-    lines = ["OFF", f"{len(vertices)} {len(faces)} 0"]
-    lines += [" ".join(f"{value:.7g}" for value in vertex) for vertex in vertices]
-    path.write_text("\n".join([*lines, *(f"3 {a} {b} {c}" for a, b, c in faces)]) + "\n")
-
-
-def write_obj(path: Path, vertices: np.ndarray, faces: np.ndarray) -> None:
-    """Write a mesh in another format."""
-    lines = ["v " + " ".join(f"{value:.7g}" for value in vertex) for vertex in vertices]
-    path.write_text("\n".join([*lines, *(f"f {a + 1} {b + 1} {c + 1}" for a, b, c in faces)]) + "\n")
 
 
 def turn_of(seed: int) -> np.ndarray:
@@ -63,12 +51,6 @@ TWINS: dict[str, Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.nd
     "turned": lambda v, f, seed: (v @ turn_of(seed), f),
     "other triangles": lambda v, f, seed: refined(v, f),
 }
-
-
-def copied(source: Path, folder: Path) -> Path:
-    """A copy of a folder."""
-    shutil.copytree(source, folder)
-    return folder
 
 
 def swap_labels(folder: Path, generator: np.random.Generator) -> set[str]:
@@ -118,7 +100,7 @@ def plant(folder: Path, generator: np.random.Generator) -> dict[str, tuple[str, 
                 mesh = read_mesh(file)
                 vertices, faces = TWINS[kind](mesh.vertices, mesh.faces, int(place))
                 copy = copy.with_suffix(".obj") if kind == "another format" else copy
-                (write_obj if kind == "another format" else write_off)(copy, vertices, faces)
+                trimesh.Trimesh(vertices, faces, process=False).export(copy)
             planted[f"{file.parent.name}/{copy.name}"] = (kind, f"{file.parent.name}/{file.name}")
     return planted
 
@@ -176,11 +158,11 @@ def main() -> None:
         rows = []
         for name, source in sources.items():
             for seed in range(SEEDS):
-                rows.append(swapped(name, copied(source, home / f"{source.name}_{seed}"), seed))
+                rows.append(swapped(name, shutil.copytree(source, home / f"{source.name}_{seed}"), seed))
                 save("labels", rows)
         checks = {name: pointset.check_data(source, progress=False) for name, source in sources.items()}
         save("false_alarms", [false_alarms(name, check) for name, check in checks.items()])
-        folder = copied(labeled, home / "twins")
+        folder = shutil.copytree(labeled, home / "twins")
         planted = plant(folder, np.random.default_rng(0))
         save("twins", twin_rows(pointset.check_data(folder, progress=False), planted))
 

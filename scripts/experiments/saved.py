@@ -126,12 +126,7 @@ def save(comparison: Path, name: str, notes: tuple[str, ...] = (), results: Path
     """
     content, kept = _finished(comparison), results / name
     date = datetime.fromtimestamp((comparison / RESULTS_JSON).stat().st_mtime, UTC).date().isoformat()
-    about = {
-        **_origin(content),
-        "rows": _rows(content),
-        "date": date,
-        "notes": list(notes),
-    }
+    about = {**_origin(content), "rows": _rows(content), "date": date, "notes": list(notes)}
     kept.mkdir(parents=True, exist_ok=True)
     for one in (*TABLES, PREDICTIONS):
         (kept / one).unlink(missing_ok=True)

@@ -1,13 +1,13 @@
 """The sections of the page, and the tables that a comparison does not write itself."""
 
-import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from frontiers import DATA, FIGURES, FLOOR, SIZES, frontier
+from frontiers import FIGURES, SIZES, all_rows
 from saved import Saved, SavedRow, short, study_table
 
 from pointset.evaluation.robustness import Robustness, robustness_table
+from pointset.runs.spreadsheets import read_csv
 
 FIGURE_FILE, FIGURE = next(iter(FIGURES.items()))
 
@@ -70,9 +70,9 @@ SECTIONS = (
 
 def answer(saved: Mapping[str, Saved]) -> Iterator[str]:
     """How the page of results begins: three sentences, a figure and a table."""
-    rows = [row for one in saved.values() if one.about["data"] == DATA for row in one.rows]
     best = {
-        size: max((r for r in rows if r.points == size and r.seeds > 1), key=lambda r: r.mean) for size in (1000, 100)
+        size: max((r for r in all_rows(saved) if r.points == size and r.seeds > 1), key=lambda r: r.mean)
+        for size in (1000, 100)
     }
     most, few = (f"{100 * row.mean:.1f} ± {100 * (row.deviation or 0):.1f} %" for row in best.values())
     cells = saved[SECTIONS[0].names[0]].rows
@@ -94,8 +94,7 @@ def answer(saved: Mapping[str, Saved]) -> Iterator[str]:
     yield f"![{FIGURE.title}]({FIGURE_FILE})"
     lines = []
     for title, sizes in SIZES.items():
-        front = frontier([dot for dot in FIGURE.dots(saved, sizes) if dot.mean >= FLOOR])
-        lines += [(title, dot.name, short(dot.cost), f"{dot.mean:.1f}") for dot in front]
+        lines += [(title, dot.name, short(dot.cost), f"{dot.mean:.1f}") for dot in FIGURE.front(saved, sizes)]
     yield "No other row is as accurate for as few multiply-adds as these:"
     yield study_table(lines, ("sets of", "model", FIGURE.axis, "accuracy %"), left=2, form="pipe")
 
@@ -163,10 +162,8 @@ def robustness(saved: Mapping[str, Saved]) -> Iterator[str]:
 
 
 def _robustness_table(one: Saved) -> str:
-    with (one.folder / "robustness.csv").open(encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file))
     runs: dict[tuple[str, str], dict[str, list[dict[str, str]]]] = {}
-    for line in lines:
+    for line in read_csv(one.folder / "robustness.csv"):
         runs.setdefault((line["model"], line["points"]), {}).setdefault(line["seed"], []).append(line)
     several = len({points for _, points in runs}) > 1
     table = robustness_table(

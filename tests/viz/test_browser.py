@@ -252,7 +252,7 @@ def test_a_click_enlarges_a_map_and_escape_closes_it(opened):
     seen.tab.mouse.click(*seen.middle(4))
     dialog = seen.tab.get_by_role("dialog")
     name = seen.tab.inner_text("#enlarged-name")
-    number = seen.tab.evaluate("pointset.arrangement.panels[4].index")
+    number = seen.tab.evaluate("pointset.arranged[4].index")
     assert dialog.is_visible()
     assert name == f"head {number // 3}, inducing point {number % 3}"
     (large,) = seen.panels()
@@ -284,8 +284,8 @@ def test_all_actions_work_by_keyboard(opened):
     assert {outline for _, outline in reached} == {"solid"}
     seen.tab.keyboard.press("ArrowRight")
     seen.tab.keyboard.press("Enter")
-    second = seen.tab.evaluate("pointset.arrangement.panels[1].index")
-    assert seen.tab.evaluate("pointset.enlarged.index") == second
+    second = seen.tab.evaluate("pointset.arranged[1].index")
+    assert seen.tab.evaluate("pointset.enlarged") == second
     before = seen.tab.evaluate("pointset.camera.azimuth")
     seen.tab.keyboard.press("ArrowLeft")
     assert seen.tab.evaluate("pointset.camera.azimuth") == before + 8
@@ -489,6 +489,10 @@ def test_which_points_decide_also_on_a_phone(asked):
     tab.evaluate("() => { const e = document.getElementById('points'); e.value = 0; e.oninput(); }")
     asked.tab.evaluate(ANSWER)
     assert tab.inner_text("#left") == "16 of 16 points"
+    for share, fault in ((98, "no points are left to ask about: bring some back"), (0, "")):
+        tab.evaluate("(at) => { const e = document.getElementById('drop'); e.value = at; e.oninput(); }", share)
+        asked.tab.evaluate(ANSWER)
+        assert tab.inner_text("#fault") == fault
     tab.keyboard.press("o")
     asked.until("Boolean(document.getElementById('progress').textContent.startsWith('coloured'))")
     tab.keyboard.press("c")
@@ -497,3 +501,25 @@ def test_which_points_decide_also_on_a_phone(asked):
     tab.set_viewport_size({"width": 390, "height": 844})
     tab.emulate_media(color_scheme="dark", reduced_motion="reduce")
     asked.until("Boolean(document.documentElement.scrollWidth <= 390)")
+
+
+def test_a_page_of_a_model_without_maps_has_help_and_shows_nothing_of_maps(browser, cloud, tmp_path):
+    model = to_plain_data(pointset.create_model("rff-mean", classes=3, dim=8))
+    tab = browser.new_page()
+    tab.goto(make_live_page([model], {"box": cloud}).save(tmp_path / "page.html").as_uri())
+    until(lambda: tab.inner_text("#left") == "150 of 150 points")
+    assert not any(tab.is_visible(part) for part in ("#controls", "#legend", "#stage"))
+    tab.keyboard.press("?")
+    assert tab.is_visible("#help")
+    tab.close()
+
+
+def test_an_enlarged_map_leaves_the_page_where_it_is(asked):
+    asked.tab.evaluate("scrollTo(0, document.body.scrollHeight)")
+    before = asked.tab.evaluate("scrollY")
+    assert before > 300
+    asked.tab.locator("button.map").first.focus()
+    for key in ("Enter", "Escape"):
+        asked.tab.keyboard.press(key)
+        asked.tab.evaluate("() => new Promise(requestAnimationFrame)")
+    assert asked.tab.evaluate("scrollY") == before

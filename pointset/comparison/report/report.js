@@ -8,12 +8,12 @@ for (const table of document.querySelectorAll("table")) {
     const isEmpty = (row) => ["", "-"].includes(text(row, column));
     const filled = first.filter((row) => !isEmpty(row)), empty = first.filter(isEmpty);
     const numeric = filled.filter((row) => !Number.isNaN(number(text(row, column)))).length > filled.length / 2;
-    const value = (row) => { const found = number(text(row, column)); return Number.isNaN(found) ? 0 : found; };
+    const value = (row) => number(text(row, column)) || 0;
     const compare = numeric ? (a, b) => value(a) - value(b) : (a, b) => text(a, column).localeCompare(text(b, column));
     filled.sort((a, b) => (order === "ascending" ? compare(a, b) : compare(b, a)));
     body.append(...(order === "none" ? first : [...filled, ...empty]));
   };
-  if (first.length < 2 || table.className === "bars") continue;
+  if (first.length < 2) continue;
   heads.forEach((head, column) => {
     const words = head.classList.contains("text"), button = document.createElement("button");
     const orders = words ? ["ascending", "descending", "none"] : ["descending", "ascending", "none"];

@@ -40,8 +40,8 @@ function chart(lines, label) {
 
 /** The answer of one model of the live page. */
 export class Side {
-  /** A choice among `names` in a box, as model number `number`; `changed()` is called when the choice changes. */
-  constructor(box, names, number, changed) {
+  /** A choice among `names`, as model number `number`; `changed()` is called when the choice changes. */
+  constructor(names, number, changed) {
     const options = names.map((name) => made("option", {}, name));
     this.select = made("select", { "aria-label": `model ${number}`, onchange: changed }, ...options);
     this.change = made("p", { class: "changed", role: "status" });
@@ -50,7 +50,7 @@ export class Side {
     this.about = made("p", { class: "about" });
     const content = [this.select, this.change, this.list, this.trail, this.about, this.curves];
     this.box = made("section", { class: "side" }, ...content);
-    box.append(this.box);
+    element("sides").append(this.box);
   }
 
   get chosen() { return this.select.value; }

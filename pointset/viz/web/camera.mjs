@@ -58,8 +58,8 @@ export function panelAt(panels, x, y) {
   return panels.find((p) => x >= p.left && x < p.left + p.width && y >= p.top && y < p.top + p.height);
 }
 
-/** A function from the index of a point to its position in a panel: [x, y, nearness to the viewer]. */
-export function positionsIn(panel, { positions, camera, reach }) {
+/** A function from the index of a point to its position in a panel: [x, y, nearness to the viewer]; see CloudCanvas. */
+export function positionsIn(panel, camera, { positions, reach }) {
   const radius = radiusIn(panel.width, panel.height, reach);
   const [x, y] = [panel.left + panel.width / 2, panel.top + panel.height / 2];
   const project = camera.projection();
@@ -70,10 +70,10 @@ export function positionsIn(panel, { positions, camera, reach }) {
 }
 
 /** The index of the point at a position of a panel, or -1; points in front and attended points are preferred. */
-export function pointAt(panel, x, y, view, attended) {
-  const positionOf = positionsIn(panel, view);
+export function pointAt(panel, x, y, camera, look, attended) {
+  const positionOf = positionsIn(panel, camera, look);
   let best = -1, least = Math.max(7, panel.width / 30) ** 2;
-  for (let i = 0; 3 * i < view.positions.length; i++) {
+  for (let i = 0; 3 * i < look.positions.length; i++) {
     const [right, down, near] = positionOf(i);
     const score = (right - x) ** 2 + (down - y) ** 2 - 4 * near - (attended(i) ? 8 : 0);
     if (score < least) [best, least] = [i, score];
@@ -85,32 +85,32 @@ const PER_PIXEL = 0.6;
 const STILL = 5;
 const TURNS = { ArrowLeft: [-8, 0], ArrowRight: [8, 0], ArrowUp: [0, -8], ArrowDown: [0, 8] };
 
-/** `on`: {turn(right, down), magnify(factor), hover(event), press(event), leave(), rest()}. */
+/** `on`: a CloudCanvas. */
 export function listenToHand(canvas, on) {
   const held = new Map();
   let travelled = 0;
-  const apart = () => { const [a, b] = [...held.values()]; return Math.hypot(a.x - b.x, a.y - b.y) || 1; };
+  const between = (a, b) => [b.clientX - a.clientX, b.clientY - a.clientY];
+  const apart = () => Math.hypot(...between(...held.values())) || 1;
   // If one finger scrolls the page, it turns the cloud only sideways: the first pixels of a scroll also arrive here.
   const scrolls = () => getComputedStyle(canvas).touchAction !== "none";
-  const at = (event) => ({ x: event.clientX, y: event.clientY });
 
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     canvas.setPointerCapture(event.pointerId);
-    held.set(event.pointerId, at(event));
+    held.set(event.pointerId, event);
     travelled = held.size === 1 ? 0 : Infinity;
   });
   canvas.addEventListener("pointermove", (event) => {
     const last = held.get(event.pointerId);
     if (!last) { if (event.pointerType !== "touch") on.hover(event); return; }
-    const before = held.size === 2 ? apart() : 0, now = at(event);
-    travelled += Math.hypot(now.x - last.x, now.y - last.y);
-    held.set(event.pointerId, now);
-    const [right, down] = [(now.x - last.x) * PER_PIXEL, (now.y - last.y) * PER_PIXEL];
+    const before = held.size === 2 ? apart() : 0, moved = between(last, event);
+    const [right, down] = moved.map((pixels) => pixels * PER_PIXEL);
+    travelled += Math.hypot(...moved);
+    held.set(event.pointerId, event);
     if (held.size === 2) {
       on.magnify(apart() / before);
-      on.turn(right / 2, down / 2);
-    } else if (travelled > STILL) on.turn(right, event.pointerType === "touch" && scrolls() ? 0 : down);
+      on.drag(right / 2, down / 2);
+    } else if (travelled > STILL) on.drag(right, event.pointerType === "touch" && scrolls() ? 0 : down);
   });
   const release = (event) => {
     if (!held.delete(event.pointerId)) return;
@@ -118,7 +118,7 @@ export function listenToHand(canvas, on) {
     on.rest();
   };
   for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, release);
-  canvas.addEventListener("pointerleave", on.leave);
+  canvas.addEventListener("pointerleave", () => on.leave());
   // Browsers report a pinch on a trackpad as a wheel event with the Ctrl key.
   canvas.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey) { on.leave(); return; }

@@ -2,7 +2,7 @@
 import { element, made, roving, say } from "./elements.mjs";
 import { fromBase64 } from "./maps.mjs";
 
-const HEAD = 24, LABEL = 18, GAP = 6;
+const LABEL = 18, GAP = 6;
 const MOST_COLUMNS = 8, LARGEST = 340, FEW = 8;
 
 /** Maps with at least this spread are treated as uniform. */
@@ -23,48 +23,37 @@ export function chosenMaps(layer, { heads, order, hide }) {
   return groups.filter((group) => group.indices.length);
 }
 
-/** Positions of panels and of group headings, in pixels; `width` is at least 1, `aspect` is height / width. */
-export function arranged(groups, width, aspect) {
-  const widest = Math.max(1, ...groups.map((group) => group.indices.length));
-  const least = widest <= FEW ? 150 : 104;
-  const columns = Math.max(1, Math.min(MOST_COLUMNS, widest, Math.floor((width + GAP) / (least + GAP))));
-  const size = Math.floor(Math.min((width - GAP * (columns - 1)) / columns, LARGEST));
-  const tall = Math.round(size * aspect);
-  const panels = [], headings = [];
-  let top = 0;
-  for (const { head, indices } of groups) {
-    if (head !== null) {
-      headings.push({ head, top });
-      top += HEAD;
-    }
-    for (const [i, index] of indices.entries()) {
-      const left = (i % columns) * (size + GAP), above = top + Math.floor(i / columns) * (tall + LABEL + GAP);
-      panels.push({ index, left, top: above + LABEL, width: size, height: tall });
-    }
-    top += Math.ceil(indices.length / columns) * (tall + LABEL + GAP) + GAP;
-  }
-  return { panels, headings, columns, height: Math.max(top, 1), label: LABEL };
+/** The number of columns in which at most `count` maps, side by side, fit a width, and their size, in pixels. */
+export function columnsIn(width, count) {
+  const least = count <= FEW ? 150 : 104;
+  const columns = Math.max(1, Math.min(MOST_COLUMNS, count, Math.floor((width + GAP) / (least + GAP))));
+  return { columns, size: Math.floor(Math.min((width - GAP * (columns - 1)) / columns, LARGEST)) };
 }
 
-/** Calls `enlarge(index)` when a map is chosen by keyboard. */
+/** A grid of buttons over the canvas, one for each map. Calls `enlarge(index)` when a map is chosen by keyboard. */
 export class Labels {
   constructor(enlarge) {
     this.enlarge = enlarge;
-    this.columns = 1;
     const steps = () => ({ ArrowRight: 1, ArrowLeft: -1, ArrowDown: this.columns, ArrowUp: -this.columns });
     this.reach = roving(element("labels"), steps);
   }
 
-  show(layer, { panels, headings, columns, label }) {
+  /** Lay out the `groups` of maps (see `chosenMaps`), of height `aspect` times width; return the panels of the maps. */
+  show(layer, groups, width, aspect) {
+    const box = element("labels"), before = box.contains(document.activeElement) ? document.activeElement.value : null;
+    const { columns, size } = columnsIn(width, Math.max(1, ...groups.map(({ indices }) => indices.length)));
+    const height = Math.round(size * aspect);
     this.columns = columns;
-    const grouped = headings.length > 0;
-    const before = element("labels").contains(document.activeElement) ? document.activeElement.value : null;
-    element("labels").replaceChildren(
-      ...headings.map((heading) => this.#heading(layer, heading)),
-      ...panels.map((panel) => this.#button(layer, panel, label, grouped)),
-    );
+    Object.assign(box.style, { gap: `${GAP}px`, gridTemplateColumns: `repeat(${columns}, ${size}px)` });
+    box.replaceChildren(...groups.flatMap(({ head, indices }) => [
+      ...(head === null ? [] : [this.#heading(layer, head)]),
+      ...indices.map((index) => this.#button(layer, index, size, height, head !== null)),
+    ]));
     this.reach(0);
     if (before !== null) this.focus(before);
+    return [...box.querySelectorAll("button")].map(({ value, offsetLeft: left, offsetTop: top }) => (
+      { index: Number(value), mark: layer.mark(Number(value)), left, top: top + LABEL, width: size, height }
+    ));
   }
 
   /** Move the keyboard focus to the map with this index. */
@@ -75,12 +64,11 @@ export class Labels {
     button.focus({ preventScroll: true });
   }
 
-  #button(layer, { index, left, top, width, height }, label, grouped) {
-    const note = layer.noteOf(index);
-    const [head, row] = [layer.head(index), layer.row(index)];
+  #button(layer, index, width, height, grouped) {
+    const note = layer.noteOf(index), [head, row] = [layer.head(index), layer.row(index)];
     const both = `${width > 140 ? "head " : ""}${head} · ${row}`;
     const name = layer.rows.length === 1 ? layer.nameOf(index) : grouped || !layer.namesHeads ? `${row}` : both;
-    const style = { left: `${left}px`, top: `${top - label}px`, width: `${width}px`, height: `${height + label}px` };
+    const style = { height: `${height + LABEL}px` };
     const attributes = { type: "button", class: "map", value: index, style, onclick: () => this.enlarge(index) };
     return made(
       "button", { ...attributes, "aria-label": `${layer.nameOf(index)}, ${note}: enlarge` },
@@ -88,11 +76,11 @@ export class Labels {
     );
   }
 
-  #heading(layer, { head, top }) {
+  #heading(layer, head) {
     const difference = layer.differences[head];
     const note = difference === undefined ? "" : `its maps differ by ${difference.toFixed(2)}`;
-    const style = { top: `${top}px` }, name = layer.namesHeads ? `head ${head}` : "one head";
-    return made("div", { class: "head", style }, name, made("span", { class: "spread" }, note));
+    const name = layer.namesHeads ? `head ${head}` : "one head";
+    return made("div", { class: "head" }, name, made("span", { class: "spread" }, note));
   }
 }
 
@@ -101,9 +89,10 @@ export function palettesOf({ palettes }) {
   return Object.fromEntries(Object.entries(palettes).map(([name, text]) => [name, new Uint8Array(fromBase64(text))]));
 }
 
-export function showPalette(palette) {
-  const colour = (i) => palette.slice(3 * i, 3 * i + 3).join();
-  const stops = Array.from({ length: 33 }, (_, i) => `rgb(${colour(Math.min(8 * i, 255))})`);
+export function showPalettes({ light, dark }) {
+  const colour = (palette, i) => `rgb(${palette.slice(3 * i, 3 * i + 3)})`;
+  const places = Array.from({ length: 33 }, (_, i) => Math.min(8 * i, 255));
+  const stops = places.map((i) => `light-dark(${colour(light, i)}, ${colour(dark, i)})`);
   element("gradient").style.backgroundImage = `linear-gradient(to right, ${stops})`;
 }
 
@@ -115,32 +104,27 @@ export function showTicks(ticks) {
   }));
 }
 
-/** Calls `changed(choice)` with {layer, heads, order, hide} whenever the user changes the choice. */
+/** Calls `changed()` whenever the user changes the `choice`, {layer, heads, order, hide}. */
 export class Controls {
-  constructor(layers, choice, changed) {
-    Object.assign(this, { choice, changed });
-    this.#showTabs(layers);
+  constructor(order, changed) {
+    Object.assign(this, { choice: { layer: 0, heads: new Set(), order, hide: false }, changed });
     const sideways = { ArrowRight: 1, ArrowLeft: -1 };
     this.reachTab = roving(element("layers"), () => sideways, (index) => this.open(index));
-    element("order").value = choice.order;
+    element("order").value = order;
     element("order").onchange = (event) => this.choose({ order: event.target.value });
     element("hide").onchange = (event) => this.choose({ hide: event.target.checked });
   }
 
-  /** Replace the layers, and open one of them. */
-  replace(layers, index) {
-    this.#showTabs(layers);
-    this.choice.heads = new Set();
-    this.open(index);
-  }
-
-  #showTabs(layers) {
+  /** Show a tab for each of the layers, and open one of them. */
+  show(layers, first) {
     this.layers = layers;
     element("layers").replaceChildren(...layers.map((layer, index) => {
       const attributes = { type: "button", role: "tab", "aria-controls": "stage", title: layer.meaning };
       const content = [`${layer.name} `, made("span", { class: "kind" }, layer.kind)];
       return made("button", { ...attributes, onclick: () => this.open(index) }, ...content);
     }));
+    this.choice.heads = new Set();
+    this.open(first);
   }
 
   get layer() { return this.layers[this.choice.layer]; }
@@ -148,14 +132,24 @@ export class Controls {
   /** Open a layer; chosen heads stay chosen if it has them all, else all its heads are chosen. */
   open(index) {
     const { heads } = this.layers[index], before = this.choice.heads;
-    const kept = heads.filter((head) => before.has(head));
+    const kept = heads.filter((head) => before.has(head)), tabs = element("layers"), tab = tabs.children[index];
+    [...tabs.children].forEach((other, i) => other.setAttribute("aria-selected", i === index));
+    this.reachTab(index);
+    // On a narrow screen, the tabs are a scrollable strip. Scroll only the strip, not the page.
+    if (tab.offsetLeft < tabs.scrollLeft || tab.offsetLeft + tab.offsetWidth > tabs.scrollLeft + tabs.clientWidth)
+      tabs.scrollLeft = tab.offsetLeft - (tabs.clientWidth - tab.offsetWidth) / 2;
+    element("heads").hidden = heads.length < 2;
+    element("heads").replaceChildren(made("span", {}, "heads"), ...heads.map((head) => {
+      const attributes = { type: "button", value: head, "aria-label": `head ${head}` };
+      return made("button", { ...attributes, onclick: () => this.#toggle(head) }, `${head}`);
+    }));
     this.choose({ layer: index, heads: new Set(kept.length && kept.length === before.size ? kept : heads) });
   }
 
   choose(changes) {
     Object.assign(this.choice, changes);
     this.#show();
-    this.changed(this.choice);
+    this.changed();
   }
 
   #toggle(head) {
@@ -166,22 +160,8 @@ export class Controls {
 
   #show() {
     const { layer, choice } = this;
-    [...element("layers").children].forEach((tab, i) => tab.setAttribute("aria-selected", i === choice.layer));
-    this.reachTab(choice.layer);
-    // On a narrow screen, the tabs are a scrollable strip. Scroll only the strip, not the page.
-    const tabs = element("layers"), tab = tabs.children[choice.layer];
-    if (tab.offsetLeft < tabs.scrollLeft || tab.offsetLeft + tab.offsetWidth > tabs.scrollLeft + tabs.clientWidth)
-      tabs.scrollLeft = tab.offsetLeft - (tabs.clientWidth - tab.offsetWidth) / 2;
-    element("heads").hidden = layer.heads.length < 2;
-    const buttons = () => [...element("heads").querySelectorAll("button")];
-    if (buttons().map((button) => button.value).join() !== layer.heads.join()) {
-      for (const button of buttons()) button.remove();
-      element("heads").append(...layer.heads.map((head) => {
-        const attributes = { type: "button", value: head, "aria-label": layer.nameOfHead(head) };
-        return made("button", { ...attributes, onclick: () => this.#toggle(head) }, layer.views?.[head].name ?? `${head}`);
-      }));
-    }
-    for (const button of buttons()) button.setAttribute("aria-pressed", choice.heads.has(Number(button.value)));
+    for (const button of element("heads").querySelectorAll("button"))
+      button.setAttribute("aria-pressed", choice.heads.has(Number(button.value)));
     const uniform = layer.spread.filter((_, index) => isUniform(layer, index)).length;
     element("hide").disabled = !uniform;
     element("sorting").hidden = layer.count < 2;
@@ -189,6 +169,6 @@ export class Controls {
     const name = layer.rows.length < 2 && layer.namesHeads ? "head" : both;
     say(element("uniform"), uniform ? `hide nearly uniform maps (${uniform})` : "no map is nearly uniform");
     say(element("meaning"), layer.meaning);
-    say(element("numbering"), layer.views ? "" : `Above each map: ${name}, and spread (1: uniform over the points, 0: one point only).`);
+    say(element("numbering"), `Above each map: ${name}, and spread (1: uniform over the points, 0: one point only).`);
   }
 }

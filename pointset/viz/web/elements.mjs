@@ -18,6 +18,16 @@ export function made(tag, attributes = {}, ...content) {
 /** Set the text of an element if it differs: every assignment causes a new layout. */
 export function say(node, text) { if (node.textContent !== text) node.textContent = text; }
 
+/** Let the buttons of the page open its help, and keys press the buttons that name them in aria-keyshortcuts. */
+export function listenToKeys() {
+  for (const id of ["help-open", "enlarged-help"]) element(id).onclick = () => element("help").showModal();
+  document.addEventListener("keydown", ({ key, target, ctrlKey, altKey, metaKey }) => {
+    const typed = target.closest("select, input") && !["?", "Escape"].includes(key);
+    if (typed || element("help").open || ctrlKey || altKey || metaKey) return;
+    document.querySelector(`[aria-keyshortcuts="${CSS.escape(key)}"]`)?.click();
+  });
+}
+
 /** Roving focus: Tab reaches one of the buttons in a box, arrow keys move among them; `steps()` maps keys to steps. */
 export function roving(box, steps, onMove = () => {}) {
   const buttons = () => [...box.querySelectorAll("button")];

@@ -2,7 +2,7 @@
 import { Side } from "./answers.mjs";
 import { Camera, reachOf } from "./camera.mjs";
 import { palettesOf } from "./controls.mjs";
-import { element, made, say } from "./elements.mjs";
+import { element, listenToKeys, made, say } from "./elements.mjs";
 import { listenToControls } from "./live_controls.mjs";
 import { codeOf, colourOf, fromBase64, importance, LiveLayer, SCALE } from "./maps.mjs";
 import { MapsView } from "./maps_view.mjs";
@@ -25,9 +25,18 @@ class Live {
       return { name, vertices, triangles: null };
     });
     const names = data.models.map((model) => model.name), begin = () => this.begin();
-    this.sides = [new Side(element("sides"), names, 1, begin), new Side(element("sides"), [NONE, ...names], 2, begin)];
+    this.sides = [new Side(names, 1, begin), new Side([NONE, ...names], 2, begin)];
     this.sides[1].select.value = names[1] ?? NONE;
-    this.controls = listenToControls(this, data.shapes.map((shape) => shape.name), data.models[0].points);
+    this.chosenPoints = listenToControls(this);
+    try {
+      this.shapeView = new ShapeView(element("shape"), this.camera, this.palettes, {
+        turned: () => this.view?.redraw(), brush: (points) => this.brush(points), rest: () => this.#settle(),
+      });
+      new ResizeObserver(() => this.shapeView.layOut()).observe(element("shape"));
+    } catch (error) {
+      if (error.message !== "no WebGL 2") throw error;
+      element("shape").replaceWith("This browser offers no WebGL 2: the models answer, but the shape cannot be drawn.");
+    }
     this.open(0);
   }
 
@@ -46,7 +55,6 @@ class Live {
     this.points = samplePoints({ ...shape, vertices }, MOST_POINTS, SEED);
     say(element("shape-name"), shape.name);
     say(element("upward"), isFile ? `${up} is up in this file: choose the other axis if it lies on its side` : "");
-    say(element("fault"), "");
     this.begin();
   }
 
@@ -67,13 +75,13 @@ class Live {
   begin() {
     const how = this.question?.how;
     this.run++;
-    this.question = new Question(this.points.subarray(0, 3 * this.controls.points()), SEED);
+    this.question = new Question(this.points.subarray(0, 3 * this.chosenPoints()), SEED);
     if (how) this.question.how = how;
     const { base, count, isPosed } = this.question, all = Array.from({ length: count }, (_, i) => i);
     for (const side of this.sides) side.box.classList.toggle("empty", side.chosen === NONE);
     for (const side of this.asked) side.begin(isPosed ? ask(this.model(side.chosen), base, all) : null);
     this.influence = null;
-    say(element("progress"), "");
+    for (const id of ["progress", "fault"]) say(element(id), "");
     this.#soon(true);
   }
 
@@ -83,7 +91,7 @@ class Live {
     this.#changed();
   }
 
-  /** Change some of the manipulations {turn, tilt, jitter, drop, background, scale}. */
+  /** Change some of the manipulations {turn, tilt, jitter, drop, background}. */
   pose(changes) {
     Object.assign(this.question.how, changes);
     this.#changed();
@@ -110,6 +118,7 @@ class Live {
 
   #changed() {
     this.influence = null;
+    say(element("fault"), "");
     this.run++;
     this.#soon(false);
     this.#settle();
@@ -134,13 +143,14 @@ class Live {
       return;
     }
     const indices = new Map(seen.map((point, i) => [point, i])), share = question.left().length / question.count;
+    const isFirst = !this.answers;
     this.answers = this.asked.map((side) => {
       const model = this.model(side.chosen), maps = [], logits = ask(model, posed, seen, maps);
       side.show(model, logits, share);
       return { side, model, maps, indices, importance: importance(maps, seen.length) };
     });
     // The first answer is not timed: it is slower, because the browser has not compiled the code yet.
-    if (this.shapeView) this.times = [...this.times.slice(-19), (performance.now() - begun) / this.answers.length];
+    if (!isFirst) this.times = [...this.times.slice(-19), (performance.now() - begun) / this.answers.length];
     Object.assign(this, { posed, seen });
     const median = [...this.times].sort((a, b) => a - b)[Math.floor(this.times.length / 2)];
     say(element("left"), `${seen.length.toLocaleString("en")} of ${question.count.toLocaleString("en")} points`);
@@ -149,25 +159,8 @@ class Live {
     this.settled = false;
   }
 
-  /** Start WebGL when it is first needed; return false if there is none. */
-  #canDraw() {
-    if (this.shapeView || this.blind) return !this.blind;
-    try {
-      this.shapeView = new ShapeView(element("shape"), this.camera, this.palettes, {
-        turned: () => this.view?.redraw(), brush: (points) => this.brush(points), rest: () => this.#settle(),
-      });
-    } catch (error) {
-      if (error.message !== "no WebGL 2") throw error;
-      this.blind = true;
-      element("shape").replaceWith("This browser offers no WebGL 2: the models answer, but the shape cannot be drawn.");
-      return false;
-    }
-    new ResizeObserver(() => this.shapeView.layOut()).observe(element("shape"));
-    return true;
-  }
-
   #draw() {
-    if (!this.#canDraw()) return;
+    if (!this.shapeView) return;
     const { question, posed, seen } = this, total = posed.length / 3;
     const positions = this.#positions(Array.from({ length: total }, (_, i) => i));
     const reach = reachOf(positions, this.camera);
@@ -190,14 +183,14 @@ class Live {
     const { side, maps } = this.answers.at(this.mapped ?? 0) ?? this.answers[0], { camera, palettes } = this;
     const shown = maps.filter((map) => map.points_are !== "neither");
     const layers = shown.map((map) => new LiveLayer(map, this.seen.length));
-    element("stage").hidden = element("controls").hidden = !layers.length;
+    for (const id of ["controls", "legend", "stage"]) element(id).hidden = !layers.length;
     if (!layers.length) return;
     const names = `${side.chosen} ${layers.map((layer) => `${layer.name} ${layer.count}`)}`;
+    const first = Math.max(0, layers.findIndex((layer) => layer.kind === "pools"));
     if (!this.view) {
-      const first = Math.max(0, layers.findIndex((layer) => layer.kind === "pools"));
       const turned = () => this.shapeView.redraw();
       this.view = new MapsView({ camera, positions, reach, palettes, layers, first, order: "sharpest", turned });
-    } else if (names !== this.names) this.view.replace(positions, layers, reach);
+    } else if (names !== this.names) this.view.replace(positions, layers, reach, first);
     else this.view.update(positions, layers, this.settled);
     this.names = names;
   }
@@ -268,4 +261,5 @@ class Live {
 
 const data = JSON.parse(element("data").textContent);
 say(element("title"), data.title);
+listenToKeys();
 window.pointset = new Live(data);

@@ -11,19 +11,17 @@ const SLIDERS = {
   tilt: ["tilt", -180, 180, (at) => [at, `${at}°`]],
 };
 
-/**
- * Connect the controls to the page `live`; `names` are those of the included shapes, and `count` is the number of points
- * of the first model's training. Returns {points()}.
- */
-export function listenToControls(live, names, count) {
-  const start = (100 * Math.log(Math.min(MOST, Math.max(LEAST, count)) / LEAST)) / Math.log(MOST / LEAST);
+/** Connect the controls to the page `live`; returns a function for the chosen number of points. */
+export function listenToControls(live) {
+  // The slider, which keeps it within its ends, starts where the first model was trained.
+  const start = (100 * Math.log(live.data.models[0].points / LEAST)) / Math.log(MOST / LEAST);
   const points = slider("points", "points", 0, 100, start, (at) => {
     const chosen = Math.round(LEAST * (MOST / LEAST) ** (at / 100));
     return [chosen, `${chosen}`];
   }, () => live.begin());
   for (const [id, [label, least, most, meaning]] of Object.entries(SLIDERS))
     slider(id, label, least, most, 0, meaning, (value) => live.pose({ [id]: value }));
-  element("shapes").append(...names.map((name, number) => made("option", { value: number }, name)));
+  element("shapes").append(...live.shapes.map(({ name }, number) => made("option", { value: number }, name)));
   element("shapes").onchange = element("up").onchange = () => live.open(Number(element("shapes").value));
   element("file").onclick = (event) => { event.target.value = ""; };  // so that the same file can be chosen again
   element("file").onchange = (event) => { if (event.target.files.length) live.read(event.target.files[0]); };
@@ -32,29 +30,28 @@ export function listenToControls(live, names, count) {
     document.body.classList.toggle("dropping", name === "dragover");
     if (name === "drop" && event.dataTransfer.files.length) live.read(event.dataTransfer.files[0]);
   });
-  for (const mode of ["turn", "away", "back"]) element(`mode-${mode}`).onclick = () => choose(live, mode);
-  element("brush").oninput = () => { if (live.shapeView) live.shapeView.radius = Number(element("brush").value); };
-  const actions = {
-    r: ["restore", () => live.restore()], l: ["looked-at", () => live.removeLookedAt()],
-    o: ["occlude", () => live.occlude()], c: ["curves", () => live.compareOrders()],
+  const modes = ["turn", "away", "back"];
+  for (const mode of modes) element(`mode-${mode}`).onclick = () => {
+    live.shapeView?.choose(mode);
+    for (const other of modes) element(`mode-${other}`).setAttribute("aria-pressed", other === mode);
   };
-  for (const [id, act] of Object.values(actions)) element(id).onclick = act;
+  element("brush").oninput = () => { if (live.shapeView) live.shapeView.radius = Number(element("brush").value); };
+  element("restore").onclick = () => live.restore();
+  element("looked-at").onclick = () => live.removeLookedAt();
+  element("occlude").onclick = () => live.occlude();
+  element("curves").onclick = () => live.compareOrders();
   element("mapped").onchange = () => live.showMaps(Number(element("mapped").value));
   element("reset").onclick = () => {
     for (const id of Object.keys(SLIDERS)) { element(id).value = 0; element(id).oninput(); }
     live.restore();
   };
-  document.addEventListener("keydown", (event) => {
-    if (event.target.closest("select, input, dialog") || event.ctrlKey || event.altKey || event.metaKey) return;
-    if (event.key in actions) actions[event.key][1]();
-    else if ("tde".includes(event.key)) choose(live, { t: "turn", d: "away", e: "back" }[event.key]);
-  });
-  return { points };
+  return points;
 }
 
 /** Add a slider that calls `changed(value)`; return a function for its value. */
 function slider(id, label, min, max, start, meaning, changed) {
-  const output = made("output", {}), input = made("input", { type: "range", id, min, max, step: id === "points" ? "any" : 1, value: start });
+  const output = made("output"), step = id === "points" ? "any" : 1;
+  const input = made("input", { type: "range", id, min, max, step, value: start });
   const value = () => {
     const [number, text] = meaning(Number(input.value));
     say(output, text);
@@ -64,9 +61,4 @@ function slider(id, label, min, max, start, meaning, changed) {
   element("sliders").append(made("label", {}, `${label} `, output, input));
   value();
   return value;
-}
-
-function choose(live, mode) {
-  live.shapeView?.choose(mode);
-  for (const other of ["turn", "away", "back"]) element(`mode-${other}`).setAttribute("aria-pressed", other === mode);
 }

@@ -26,16 +26,15 @@ export class Layer {
   mark(index) { return this.marks[index % this.rows.length]; }
 
   /** Whether heads are named: a map of the only head is named by its row. */
-  get namesHeads() { return Boolean(this.views) || this.heads.length > 1; }
+  get namesHeads() { return this.heads.length > 1; }
 
   nameOf(index) {
-    const head = this.nameOfHead(this.head(index)), row = `${this.row_name} ${this.row(index)}`;
+    const head = `head ${this.head(index)}`, row = `${this.row_name} ${this.row(index)}`;
     if (!this.namesHeads) return row;
     return this.rows.length > 1 ? `${head}, ${row}` : head;
   }
 
-  nameOfHead(head) { return this.views?.[head].name ?? `head ${head}`; }
-  noteOf(index) { return this.views?.[index].note ?? `spread ${this.spread[index].toFixed(2)}`; }
+  noteOf(index) { return `spread ${this.spread[index].toFixed(2)}`; }
 
   code(index, point) { return this.codes[index * this.points + point]; }
 
@@ -47,9 +46,8 @@ export class Layer {
   describe(index, point) {
     const own = this.code(index, point);
     if (own === 0) return `point ${point}: weight exactly 0`;
-    let rank = 1;
-    for (let i = 0; i < this.points; i++) if (this.code(index, i) > own) rank++;
-    const value = this.relative(index, point);
+    const above = this.codes.subarray(index * this.points, (index + 1) * this.points).filter((code) => code > own);
+    const value = this.relative(index, point), rank = above.length + 1;
     const less = own === 1 ? "at most " : "";
     const [times, weight] = [value, value / this.keys].map((number) => number.toPrecision(3));
     return `point ${point}: ${less}${times} times uniform\nweight ${less}${weight}, rank ${rank} of ${this.points}`;

@@ -1,149 +1,117 @@
 /* The part of a page that shows attention: all maps of a layer turn together, and a click enlarges one. */
 import { panelAt, positionsIn, pointAt, turnByKey } from "./camera.mjs";
-import { CloudCanvas, scheme } from "./canvas.mjs";
-import { arranged, chosenMaps, Controls, Labels, showPalette, showTicks } from "./controls.mjs";
+import { CloudCanvas } from "./canvas.mjs";
+import { chosenMaps, Controls, Labels, showPalettes, showTicks } from "./controls.mjs";
 import { element, say } from "./elements.mjs";
-
-/** Calls `changed(index)` when a map is enlarged, and `changed(null)` when it is closed. */
-class Enlarged {
-  constructor(changed) {
-    Object.assign(this, { changed, index: null, among: [] });
-    element("close").onclick = () => this.close();
-    element("previous").onclick = () => this.step(-1);
-    element("next").onclick = () => this.step(1);
-  }
-
-  get open() { return this.index !== null; }
-
-  /** `among`: the indices of the shown maps, in order; `describe(index)` returns [name, note]. */
-  show(index, among, describe) {
-    Object.assign(this, { index, among, describe });
-    element("stage").style.minHeight = `${element("stage").offsetHeight}px`;
-    this.#set(true);
-    this.#write();
-    element("canvas").focus({ preventScroll: true });
-  }
-
-  step(by) {
-    const at = this.among.indexOf(this.index);
-    this.index = this.among[(at + by + this.among.length) % this.among.length];
-    this.#write();
-  }
-
-  close() {
-    if (!this.open) return;
-    this.index = null;
-    this.#set(false);
-    element("stage").style.minHeight = "";
-    this.changed(null);
-  }
-
-  #write() {
-    const [name, note] = this.describe(this.index);
-    say(element("enlarged-name"), name);
-    say(element("enlarged-note"), note);
-    this.changed(this.index);
-  }
-
-  #set(open) {
-    document.documentElement.classList.toggle("enlarged", open);
-    const view = element("view");
-    for (const [name, value] of [["role", "dialog"], ["aria-modal", "true"], ["aria-labelledby", "enlarged-name"]])
-      if (open) view.setAttribute(name, value); else view.removeAttribute(name);
-    for (const other of document.querySelectorAll("body > :not(#stage, #tip, #help, script)")) other.inert = open;
-    for (const name of ["previous", "next"]) element(name).hidden = this.among.length < 2;
-    (open ? element("enlarged-foot") : element("legend")).append(element("bar"));
-  }
-}
 
 export class MapsView extends CloudCanvas {
   /**
-   * `shown`: camera, positions (Int16Array [3 n]: radii of the cloud, times 32,767), reach (their extent, see
-   * `reachOf`), palettes by scheme, layers, `first` (index of the layer to open), and `order` of the maps; optionally
-   * turned(), which is called when the user has turned the view.
+   * `positions`: Int16Array [3 n], in radii of the cloud, times 32,767; `reach`: their extent, see `reachOf`;
+   * `palettes` by scheme; `first`: index of the layer to open. `turned()` is called when the user has turned the view.
    */
-  constructor(shown) {
-    super(element("canvas"), shown.camera, shown.palettes, shown.turned ?? (() => {}));
-    for (const name of ["positions", "reach", "layers"]) this[name] = shown[name];
-    this.selected = -1;
-    this.renderer.points = this.positions;
+  constructor({ camera, positions, reach, palettes, layers, first, order, turned = () => {} }) {
+    super(element("canvas"), camera, palettes, turned);
+    // `enlarged` is the index of the map that fills the window.
+    Object.assign(this, { positions, reach, selected: -1, enlarged: null });
     this.labels = new Labels((index) => this.enlarge(index));
-    this.enlarged = new Enlarged((index) => this.#enlargedChanged(index));
-    const choice = { layer: shown.first, heads: new Set(), order: shown.order, hide: false };
-    this.controls = new Controls(this.layers, choice, () => this.#chosen());
-    this.#listen();
-    this.controls.open(shown.first);
+    this.controls = new Controls(order, () => this.#chosen());
+    showPalettes(palettes);
+    element("home").onclick = () => { camera.reset(); this.moved(); };
+    element("close").onclick = () => this.close();
+    element("previous").onclick = () => this.step(-1);
+    element("next").onclick = () => this.step(1);
+    document.addEventListener("keydown", (event) => this.#key(event));
+    new ResizeObserver(() => this.#resized()).observe(element("frame"));
+    this.controls.show(layers, first);
   }
 
   get layer() { return this.controls.layer; }
+  get panels() { return this.enlarged === null ? this.arranged : [this.large]; }
 
-  /** The cloud and its view: the arguments of `positionsIn`. */
-  get view() { return { positions: this.positions, camera: this.camera, reach: this.reach }; }
-  get panels() { return this.enlarged.open ? [this.large] : this.arrangement.panels; }
-  get look() { return this.arrangement && { scale: this.layer.scale, reach: this.reach, selected: this.selected }; }
+  get look() {
+    const { arranged, positions, reach, selected, layer: { codes, scale } } = this;
+    return arranged && { positions, codes, scale, reach, selected };
+  }
 
   /**
    * Replace the points, and the layers by others with the same names and sizes. The maps are rearranged only if
    * `settled`, so that nothing jumps while the user drags.
    */
   update(positions, layers, settled) {
-    Object.assign(this, { positions, layers });
-    this.renderer.points = positions;
+    this.positions = positions;
     this.controls.layers = layers;
     if (settled) this.controls.choose({});
-    else this.renderer.codes = this.layer.codes;
     this.redraw();
   }
 
-  /** Replace points and layers, and open the first layer that pools. */
-  replace(positions, layers, reach) {
-    this.enlarged.close();
-    Object.assign(this, { positions, layers, reach });
-    this.renderer.points = positions;
-    this.controls.replace(layers, Math.max(0, layers.findIndex((layer) => layer.kind === "pools")));
+  /** Replace points and layers, and open the layer with index `first`. */
+  replace(positions, layers, reach, first) {
+    this.close();
+    Object.assign(this, { positions, reach });
+    this.controls.show(layers, first);
   }
 
   /** The position of a point in a panel, in pixels of the canvas. */
-  positionOf(panel, point) { return positionsIn(panel, this.view)(point).slice(0, 2); }
+  positionOf(panel, point) { return positionsIn(panel, this.camera, this.look)(point).slice(0, 2); }
 
+  /** Fill the window with the map that has this index. */
   enlarge(index) {
-    const layer = this.layer;
     this.leave();
-    const describe = (map) => [layer.nameOf(map), `${layer.name}, ${layer.noteOf(map)}`];
-    this.enlarged.show(index, this.arrangement.panels.map((panel) => panel.index), describe);
+    if (this.enlarged === null) this.#fillWindow(true);
+    this.enlarged = index;
+    say(element("enlarged-name"), this.layer.nameOf(index));
+    say(element("enlarged-note"), `${this.layer.name}, ${this.layer.noteOf(index)}`);
+    this.layOut();
   }
 
-  #enlargedChanged(index) {
+  /** Enlarge another of the shown maps instead: the next (1) or the previous (-1). */
+  step(by) {
+    if (this.enlarged === null) return;
+    const shown = this.arranged.map((panel) => panel.index);
+    this.enlarge(shown.at((shown.indexOf(this.enlarged) + by) % shown.length));
+  }
+
+  /** Show all maps again. */
+  close() {
+    this.leave();
+    const before = this.enlarged;
+    if (before === null) return;
+    this.enlarged = null;
+    this.#fillWindow(false);
     this.layOut();
-    if (index === null) this.labels.focus(this.before);
-    this.before = index;
+    this.labels.focus(before);
+  }
+
+  #fillWindow(filled) {
+    const view = element("view"), { body } = document;
+    body.style.minHeight = filled ? `${body.offsetHeight}px` : "";  // the page stays where it is scrolled to
+    document.documentElement.classList.toggle("enlarged", filled);
+    for (const [name, value] of [["role", "dialog"], ["aria-modal", "true"], ["aria-labelledby", "enlarged-name"]])
+      if (filled) view.setAttribute(name, value); else view.removeAttribute(name);
+    for (const other of document.querySelectorAll("body > :not(#stage, #tip, #help, script)")) other.inert = filled;
+    for (const name of ["previous", "next"]) element(name).hidden = this.arranged.length < 2;
+    (filled ? element("enlarged-foot") : element("legend")).append(element("bar"));
+    if (filled) this.canvas.focus({ preventScroll: true });
   }
 
   #chosen() {
-    this.renderer.codes = this.layer.codes;
     showTicks(this.layer.ticks);
     this.layOut();
   }
 
-  paint() {
-    super.paint();
-    showPalette(this.palettes[scheme().name]);
-  }
-
   /** Compute the layout for the current width, unless it is 0, as in a frame that is not shown yet. */
   layOut() {
-    const { clientWidth: width, clientHeight: height } = element("frame"), { reach, enlarged: { open, index } } = this;
+    const { clientWidth: width, clientHeight: height } = element("frame"), { reach, enlarged: index } = this;
     if (width < 1) return;
-    if (open) {
+    if (index !== null) {
       this.large = { index, mark: this.layer.mark(index), left: 0, top: 0, width, height };
       this.size(width, height);
     } else {
       const aspect = Math.max(0.7, Math.min(1.4, reach[1] / reach[0]));
-      this.arrangement = arranged(chosenMaps(this.layer, this.controls.choice), width, aspect);
-      for (const panel of this.arrangement.panels) panel.mark = this.layer.mark(panel.index);
-      this.labels.show(this.layer, this.arrangement);
-      element("none").hidden = this.arrangement.panels.length > 0;
-      this.size(width, this.arrangement.height);
+      const groups = chosenMaps(this.layer, this.controls.choice);
+      this.arranged = this.labels.show(this.layer, groups, width, aspect);
+      element("none").hidden = this.arranged.length > 0;
+      this.size(width, element("labels").offsetHeight);
     }
     this.redraw();
   }
@@ -154,11 +122,10 @@ export class MapsView extends CloudCanvas {
   }
 
   #under(event) {
-    const box = this.canvas.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const panel = panelAt(this.panels, x, y);
+    const { offsetX: x, offsetY: y } = event, panel = panelAt(this.panels, x, y);
     if (!panel) return { point: -1 };
-    return { panel, point: pointAt(panel, x, y, this.view, (point) => this.layer.relative(panel.index, point) > 1) };
+    const attended = (point) => this.layer.relative(panel.index, point) > 1;
+    return { panel, point: pointAt(panel, x, y, this.camera, this.look, attended) };
   }
 
   hover(event) {
@@ -175,7 +142,7 @@ export class MapsView extends CloudCanvas {
 
   press(event) {
     const { panel } = this.#under(event);
-    if (this.enlarged.open) this.hover(event);
+    if (this.enlarged !== null) this.hover(event);
     else if (panel) {
       document.documentElement.classList.add("by-hand");
       this.enlarge(panel.index);
@@ -187,28 +154,10 @@ export class MapsView extends CloudCanvas {
     if (this.selected >= 0) { this.selected = -1; this.redraw(); }
   }
 
-  /** Return to the first view. */
-  goHome() {
-    this.camera.reset();
-    this.moved();
-  }
-
-  #listen() {
-    element("home").onclick = () => this.goHome();
-    for (const id of ["help-open", "enlarged-help"]) element(id).onclick = () => element("help").showModal();
-    document.addEventListener("keydown", (event) => this.#key(event));
-    new ResizeObserver(() => this.#resized()).observe(element("frame"));
-  }
-
   #key(event) {
     document.documentElement.classList.remove("by-hand");
-    const typing = event.target.closest("select, input, dialog");
-    if (event.key === "?" && !element("help").open) element("help").showModal();
-    else if (element("help").open) return;
-    else if (event.key === "Escape") { this.leave(); this.enlarged.close(); }
-    else if (this.enlarged.open && "np".includes(event.key)) this.enlarged.step(event.key === "n" ? 1 : -1);
-    else if (!typing && !event.defaultPrevented && (event.shiftKey || !event.key.startsWith("Arrow")))
-      if (turnByKey(event, this.camera)) this.moved();
+    if (event.defaultPrevented || event.target.closest("select, input, dialog")) return;
+    if ((event.shiftKey || !event.key.startsWith("Arrow")) && turnByKey(event, this.camera)) this.moved();
   }
 
   moved() {
@@ -218,7 +167,7 @@ export class MapsView extends CloudCanvas {
 
   #resized() {
     const { clientWidth, clientHeight } = element("frame");
-    const seen = `${clientWidth} ${this.enlarged.open ? clientHeight : ""} ${window.devicePixelRatio}`;
+    const seen = `${clientWidth} ${this.enlarged === null ? "" : clientHeight} ${window.devicePixelRatio}`;
     if (seen !== this.seen) this.layOut();
     this.seen = seen;
   }

@@ -130,11 +130,8 @@ function attend(multihead, Q, Y, maps) {
 
 /** The formula itself. */
 function attendExplicit(multihead, Q, Y, maps) {
-  const { heads } = multihead, n = Q.rows, width = Q.columns / heads;
-  const K = run(multihead.key, Y), turnedV = run(multihead.value, Y).transposed();
-  const A = new Matrix(heads * n, Y.rows), read = new Matrix(n, Q.columns);
-  for (let j = 0; j < heads; j++)
-    product(scored(multihead, Q, j), K.columnsFrom(j * width, width), null, A.rowsFrom(j * n, n));
+  const { heads } = multihead, n = Q.rows, width = Q.columns / heads, read = new Matrix(n, Q.columns);
+  const A = byHeads(multihead, Q, run(multihead.key, Y)), turnedV = run(multihead.value, Y).transposed();
   weigh(multihead, A, n, maps);
   for (let j = 0; j < heads; j++)
     product(A.rowsFrom(j * n, n), turnedV.rowsFrom(j * width, width), null, read.columnsFrom(j * width, width));
@@ -144,11 +141,8 @@ function attendExplicit(multihead, Q, Y, maps) {
 /** Q_j (Y W^K_j)^T = (Q_j W^K_j^T) Y^T and A_j (Y W^V_j) = (A_j Y) W^V_j: Y is never projected. */
 function attendAbsorbed(multihead, Q, Y, maps) {
   const { heads, key, value } = multihead, n = Q.rows, width = Q.columns / heads;
-  const turnedKey = (multihead.turnedKey ??= key.weight.transposed());
-  const queries = new Matrix(heads * n, Y.columns), read = new Matrix(n, Q.columns);
-  for (let j = 0; j < heads; j++)
-    product(scored(multihead, Q, j), turnedKey.columnsFrom(j * width, width), null, queries.rowsFrom(j * n, n));
-  const A = product(queries, Y);
+  const turnedKey = (multihead.turnedKey ??= key.weight.transposed()), read = new Matrix(n, Q.columns);
+  const A = product(byHeads(multihead, Q, turnedKey), Y);
   weigh(multihead, A, n, maps);
   const rows = product(A, Y.transposed());
   for (let j = 0; j < heads; j++) {
@@ -158,10 +152,12 @@ function attendAbsorbed(multihead, Q, Y, maps) {
   return read;
 }
 
-/** Queries of a head, scaled so that their products with the keys are its logits. */
-function scored({ heads, factor }, Q, j) {
-  const width = Q.columns / heads;
-  return mapped(Q.columnsFrom(j * width, width), (x) => x * factor);
+/** For each head, its columns of Q [n, d], scaled, times its columns of K [m, d]: [heads * n, m], logits for keys K. */
+function byHeads({ heads, factor }, Q, K) {
+  const n = Q.rows, width = Q.columns / heads, scaled = mapped(Q, (x) => x * factor), A = new Matrix(heads * n, K.rows);
+  for (let j = 0, first = 0; j < heads; j++, first += width)
+    product(scaled.columnsFrom(first, width), K.columnsFrom(first, width), null, A.rowsFrom(j * n, n));
+  return A;
 }
 
 /** Turn the logits [heads * n, m] into weights, in place. */
@@ -202,7 +198,8 @@ export class Model {
   /** `description`: name, classes, inputs, normalize, the modules encoder, pool and head, arrays, weights (base 64). */
   constructor({ encoder, pool, head, arrays, weights, ...rest }) {
     const content = fromBase64(weights), decoded = arrays.map((array) => arrayOf(array, content));
-    Object.assign(this, rest, withArrays({ encoder, pool, head }, decoded));
+    const inPlace = (_, value) => (value?.array === undefined ? value : decoded[value.array]);
+    Object.assign(this, rest, JSON.parse(JSON.stringify({ encoder, pool, head }), inPlace));
   }
 
   /** The encoded rows [n, d] of points, an array [n * inputs]; for `maps`, see `run`. */
@@ -219,14 +216,6 @@ export class Model {
 
   /** The rows that a max pooling selects, as a map; null if the model has no max pooling. */
   selected(rows) { return selected(this.pool, rows); }
-}
-
-/** A description with its arrays in place. */
-function withArrays(description, arrays) {
-  if (Array.isArray(description)) return description.map((item) => withArrays(item, arrays));
-  if (description === null || typeof description !== "object") return description;
-  if ("array" in description) return arrays[description.array];
-  return Object.fromEntries(Object.entries(description).map(([name, value]) => [name, withArrays(value, arrays)]));
 }
 
 /** One array: a Float64Array if it is a vector, else a Matrix. Numbers of 32 bits may be unaligned: they are copied. */

@@ -2,7 +2,7 @@
 import { showAnswer } from "./answers.mjs";
 import { Camera, reachOf } from "./camera.mjs";
 import { palettesOf } from "./controls.mjs";
-import { element } from "./elements.mjs";
+import { element, listenToKeys } from "./elements.mjs";
 import { fromBase64, Layer } from "./maps.mjs";
 import { MapsView } from "./maps_view.mjs";
 
@@ -10,6 +10,7 @@ const data = JSON.parse(element("data").textContent);
 element("title").textContent = data.title;
 element("note").textContent = data.note;
 showAnswer(data.classes);
+listenToKeys();
 const camera = new Camera(data.camera), positions = new Int16Array(fromBase64(data.positions));
 try {
   window.pointset = new MapsView({

@@ -3,13 +3,7 @@ import { randomFrom, shuffled } from "./shapes.mjs";
 
 const NORMALIZATIONS = {
   none: () => ({ centre: [0, 0, 0], size: 1 }),
-  "unit-sphere": (points) => {
-    const centre = middle(points);
-    let most = 0;
-    for (let i = 0; i < points.length; i += 3)
-      most = Math.max(most, Math.hypot(points[i] - centre[0], points[i + 1] - centre[1], points[i + 2] - centre[2]));
-    return { centre, size: most };
-  },
+  "unit-sphere": (points) => ({ centre: middle(points), size: farthest(points, middle(points)) }),
   standardize: (points) => {
     const centre = Array(3).fill(mean(points, 0, 1));
     return { centre, size: deviation(points, centre) };
@@ -21,6 +15,14 @@ const NORMALIZATIONS = {
 export function normalizePoints(points, how) {
   const { centre, size } = NORMALIZATIONS[how](points), scale = size > 0 ? size : 1;
   return Float32Array.from(points, (number, i) => (number - centre[i % 3]) / scale);
+}
+
+/** The distance of the farthest point from a place. */
+function farthest(points, [x, y, z]) {
+  let most = 0;
+  for (let i = 0; i < points.length; i += 3)
+    most = Math.max(most, Math.hypot(points[i] - x, points[i + 1] - y, points[i + 2] - z));
+  return most;
 }
 
 const middle = (points) => [0, 1, 2].map((axis) => mean(points, axis, 3));
@@ -56,8 +58,8 @@ export class Question {
 
   isGone(point) { return this.gone[point] > 0 || this.rank[point] < Math.round(this.how.drop * this.count); }
 
-  /** Indices of the remaining points. */
-  left() { return Array.from({ length: this.count }, (_, i) => i).filter((i) => !this.isGone(i)); }
+  /** Indices of the remaining points, among the first `count`: those after the base points are background. */
+  left(count = this.count) { return Array.from({ length: count }, (_, i) => i).filter((i) => !this.isGone(i)); }
 
   /** All base points, turned and jittered, followed by the background points: Float64Array. */
   posed() {
@@ -74,10 +76,7 @@ export class Question {
   }
 
   /** Indices of the points that the model gets: the remaining points and the background. */
-  seen(posed) {
-    const background = Array.from({ length: posed.length / 3 - this.count }, (_, i) => this.count + i);
-    return [...this.left(), ...background];
-  }
+  seen(posed) { return this.left(posed.length / 3); }
 }
 
 /** The logits of a model for some of the posed points; its attention and selection are added to `maps`, if given. */
@@ -157,10 +156,7 @@ function frameOf(points) {
     high[i % 3] = Math.max(high[i % 3], points[i]);
   }
   const middle = low.map((least, k) => (least + high[k]) / 2);
-  let radius = 0;
-  for (let i = 0; i < points.length; i += 3)
-    radius = Math.max(radius, Math.hypot(points[i] - middle[0], points[i + 1] - middle[1], points[i + 2] - middle[2]));
-  return { low, high, middle, radius: radius || 1 };
+  return { low, high, middle, radius: farthest(points, middle) || 1 };
 }
 
 /** The rows of the rotation matrix of a turn about the upward axis, then a tilt about x, in degrees. */

@@ -1,9 +1,9 @@
 /* Draws many pictures of one cloud in one WebGL canvas: the same points in different colours. */
 import { radiusIn } from "./camera.mjs";
 
-export const VERTEX = `#version 300 es
-in vec3 position;
-in float code;
+const VERTEX = `#version 300 es
+layout(location = 0) in vec3 position;
+layout(location = 1) in float code;
 uniform mat3 axes;
 uniform vec2 radius;
 uniform float distance, zoom, diameter, low, high, reach;
@@ -36,7 +36,7 @@ void main() {
   color = mix(color, paper, clamp(0.25 - 0.35 * local.z, 0.0, 0.35) * max(0.0, 1.0 - 2.0 * t) * pale);
 }`;
 
-export const FRAGMENT = `#version 300 es
+const FRAGMENT = `#version 300 es
 precision mediump float;
 flat in vec3 color;
 flat in float ring;
@@ -66,43 +66,25 @@ export class Renderer {
     // The drawing buffer is preserved so that a print of the page has the clouds.
     this.gl = canvas.getContext("webgl2", { antialias: true, alpha: false, preserveDrawingBuffer: true });
     if (!this.gl) throw new Error("no WebGL 2");
-    this.kept = {};
     this.#setUp();
     canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());
     canvas.addEventListener("webglcontextrestored", () => {
       this.#setUp();
-      for (const [name, content] of Object.entries(this.kept)) this[name] = content;
       onRestored();
     });
   }
 
-  /** Int16Array [3 n]: coordinates in radii of the cloud, times 32,767. */
-  set points(positions) {
-    this.kept.points = positions;
-    this.positionBuffer = this.#buffer(this.positionBuffer, positions);
-  }
-
-  /** Uint16Array [pictures * n]; 0 is drawn as a hollow ring. */
-  set codes(codes) {
-    this.kept.codes = codes;
-    this.codeBuffer = this.#buffer(this.codeBuffer, codes);
-  }
-
-  /** Uint8Array [3 * 256]: RGB colours from the smallest value to the largest. */
-  set palette(bytes) {
-    this.kept.palette = bytes;
-    const gl = this.gl;
-    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGB, 256, 1, 0, gl.RGB, gl.UNSIGNED_BYTE, bytes);
-  }
-
   /**
-   * Draw all panels {left, top, width, height, index, mark}, in CSS pixels of the canvas.
-   * `look`: {reach, scale: {low, high, reach}, paper, empty, selected}.
+   * Draw all panels {left, top, width, height, index, mark}, in CSS pixels of the canvas. `look`:
+   * positions, Int16Array [3 n]: coordinates in radii of the cloud, times 32,767;
+   * codes, Uint16Array [pictures * n]; 0 is drawn as a hollow ring;
+   * palette, Uint8Array [3 * 256]: RGB colours from the smallest value to the largest;
+   * and {reach, scale: {low, high, reach}, paper, empty, selected}.
    */
   draw(panels, camera, look) {
-    const { gl, uniforms, canvas, kept: { points } } = this, turned = camera.axes();
-    const n = points.length / 3;
+    const { gl, uniforms, canvas, buffers } = this, turned = camera.axes(), n = look.positions.length / 3;
     const ratio = canvas.width / canvas.clientWidth;
+    this.#send(look);
     gl.uniformMatrix3fv(uniforms.axes, false, [0, 1, 2].flatMap((i) => turned.map((row) => row[i])));
     for (const [name, value] of Object.entries({ ...look.scale, distance: camera.distance, zoom: camera.zoom }))
       gl.uniform1f(uniforms[name], value);
@@ -110,9 +92,9 @@ export class Renderer {
     gl.clearColor(...look.paper, 1);
     gl.scissor(0, 0, canvas.width, canvas.height);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.positionBuffer);
+    gl.bindBuffer(gl.ARRAY_BUFFER, buffers.positions);
     gl.vertexAttribPointer(0, 3, gl.SHORT, true, 0, 0);
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.codeBuffer);
+    gl.bindBuffer(gl.ARRAY_BUFFER, buffers.codes);
     for (const panel of panels) {
       const { left, top, width, height } = panel;
       const box = [left, canvas.clientHeight - top - height, width, height].map((x) => Math.round(x * ratio));
@@ -128,6 +110,19 @@ export class Renderer {
     }
   }
 
+  /** Send what differs from the last picture. */
+  #send({ positions, codes, palette }) {
+    const { gl, buffers, sent } = this;
+    for (const [name, content] of Object.entries({ positions, codes })) {
+      if (content === sent[name]) continue;
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffers[name]);
+      gl.bufferData(gl.ARRAY_BUFFER, content, gl.STATIC_DRAW);
+    }
+    if (palette !== sent.palette)
+      gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGB, 256, 1, 0, gl.RGB, gl.UNSIGNED_BYTE, palette);
+    this.sent = { positions, codes, palette };
+  }
+
   #setUp() {
     const { gl } = this, program = gl.createProgram();
     for (const [kind, source] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]]) {
@@ -136,14 +131,13 @@ export class Renderer {
       gl.compileShader(made);
       gl.attachShader(program, made);
     }
-    gl.bindAttribLocation(program, 0, "position");
-    gl.bindAttribLocation(program, 1, "code");
     gl.linkProgram(program);
     if (!gl.getProgramParameter(program, gl.LINK_STATUS) && !gl.isContextLost())
       throw new Error(gl.getProgramInfoLog(program));
     gl.useProgram(program);
     this.uniforms = Object.fromEntries(UNIFORMS.map((name) => [name, gl.getUniformLocation(program, name)]));
-    this.positionBuffer = this.codeBuffer = null;
+    this.buffers = { positions: gl.createBuffer(), codes: gl.createBuffer() };
+    this.sent = {};
     gl.enableVertexAttribArray(0);
     gl.enableVertexAttribArray(1);
     gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
@@ -151,14 +145,5 @@ export class Renderer {
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.LINEAR);
     for (const side of [gl.TEXTURE_WRAP_S, gl.TEXTURE_WRAP_T]) gl.texParameteri(gl.TEXTURE_2D, side, gl.CLAMP_TO_EDGE);
     for (const ability of [gl.DEPTH_TEST, gl.SCISSOR_TEST, gl.SAMPLE_ALPHA_TO_COVERAGE]) gl.enable(ability);
-  }
-
-  #buffer(before, content) {
-    const gl = this.gl;
-    gl.deleteBuffer(before);
-    const made = gl.createBuffer();
-    gl.bindBuffer(gl.ARRAY_BUFFER, made);
-    gl.bufferData(gl.ARRAY_BUFFER, content, gl.STATIC_DRAW);
-    return made;
   }
 }

@@ -20,9 +20,7 @@ export class ShapeView extends CloudCanvas {
 
   /** Show positions, Int16Array [3 n], in `count` pictures with codes, Uint16Array [count * n]. */
   show(positions, codes, count, reach, scale) {
-    Object.assign(this, { positions, count, look: { scale, reach, selected: -1 } });
-    this.renderer.points = positions;
-    this.renderer.codes = codes;
+    Object.assign(this, { count, look: { positions, codes, scale, reach, selected: -1 } });
     this.layOut();
   }
 
@@ -37,18 +35,14 @@ export class ShapeView extends CloudCanvas {
 
   drag(right, down) { if (this.mode === "turn") super.drag(right, down); }
 
-  rest() {
-    this.redraw();
-    this.on.rest();
-  }
+  rest() { this.on.rest(); }
 
   /** Report the points under the brush. */
   #drag(event) {
     if (this.mode === "turn" || !(event.buttons & 1)) return;
-    const box = this.canvas.getBoundingClientRect(), [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const { positions, camera, look: { reach } } = this, panel = panelAt(this.panels, x, y) ?? this.panels[0];
-    const positionOf = positionsIn(panel, { positions, camera, reach });
-    const under = Array.from({ length: positions.length / 3 }, (_, i) => i).filter((i) => {
+    const { panels, camera, look } = this, { offsetX: x, offsetY: y } = event;
+    const positionOf = positionsIn(panelAt(panels, x, y) ?? panels[0], camera, look);
+    const under = Array.from({ length: look.positions.length / 3 }, (_, i) => i).filter((i) => {
       const [right, down] = positionOf(i);
       return Math.hypot(right - x, down - y) < this.radius;
     });
