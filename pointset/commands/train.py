@@ -56,7 +56,7 @@ def train(
     The same command continues an interrupted run. The defaults are those of `pointset compare` on shapes10, so the same
     model gives the same run as in its table; there, training sets have 48 of 128 points (see --train-points), and on
     other data all of them. `pointset compare --data FOLDER` has a recipe of its own.
-    For several GPUs or processes: `torchrun --nproc-per-node N -m -- pointset.cli train ...`, or `accelerate launch`.
+    For several GPUs or processes: `torchrun --nproc-per-node N -m -- pointset train ...`, or `accelerate launch`.
 
     Example: `pointset train isab16-pma --data path/to/parts --points 256 --validation 0.1 --run runs/parts`
 

@@ -87,7 +87,7 @@ def world_size() -> int:
     if os.environ.get("ACCELERATE_USE_CPU", "").lower() == "true" and "MASTER_ADDR" in os.environ:
         raise PointsetError(
             "accelerate launch --cpu started processes that are not connected, or only one: "
-            "start them with torchrun --nproc-per-node N -m -- pointset.cli train ... --device cpu"
+            "start them with torchrun --nproc-per-node N -m -- pointset train ... --device cpu"
         )
     return 1
 

@@ -131,7 +131,7 @@ def padded_batches(clouds: Iterable[Tensor], batch_size: int = SETS_AT_ONCE) -> 
 
 def as_given(values: Tensor, clouds: Clouds) -> Any:
     """A result [B, ...] as an array; if one of the clouds is a tensor, as a tensor on its device."""
-    clouds = clouds if isinstance(clouds, list | tuple | ndarray) else [clouds]
+    clouds = clouds if isinstance(clouds, Sequence | ndarray) else [clouds]
     tensor = next((cloud for cloud in clouds if isinstance(cloud, Tensor)), None)
     return values.cpu().numpy() if tensor is None else values.to(tensor.device)
 

@@ -260,6 +260,7 @@ def check_part(part: Entry, module: nn.Module, width: int, dim: int) -> None:
     generator, called = torch.Generator().manual_seed(0), f"{part.kind} {part.name!r}"
     pooled, trained = set[torch.Size](), part.kind == "pooling"  # what is before a pooling is trained
     for size, padded in itertools.product(SIZES, (0, 1)):
+        # Times 1, so that it is no leaf: torch itself refuses to change one in place, in other words than below.
         X = torch.randn(SETS, size, width, generator=generator).requires_grad_(trained) * 1
         mask = torch.arange(size).expand(SETS, size) < size - 1 if padded else None
         kept = X.clone()

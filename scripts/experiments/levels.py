@@ -5,7 +5,7 @@ is right if their sum is positive. Equally good models that are called distingui
 any pair of a table); with one model that is truly better, the share of its pairs that are found is the power. All rules
 are computed for many tables at once; `pointset.comparison.statistics` has the chosen one, and a test compares the two.
 
-python scripts/experiments/levels.py                    # writes results/levels/ and figures/levels.svg: 4 core-minutes
+python scripts/experiments/levels.py                    # writes results/levels/ and figures/levels.svg: 7 core-minutes
 python scripts/experiments/levels.py --tables 100       # a quick look, written nowhere
 """
 

@@ -75,6 +75,13 @@ def test_a_bug_of_the_package_ends_with_code_1_and_debug_shows_the_traceback(cap
         main(["zoo", "--dim", "16", "--debug"])
 
 
+def test_the_module_that_is_advised_is_the_one_that_runs():
+    root = Path(pointset.__file__).parents[1]
+    paths = (*root.glob("pointset/**/*.py"), root / "scripts/docs/tools.md")
+    advice = "".join(path.read_text(encoding="utf-8") for path in paths)
+    assert {*re.findall(r"-m (?:-- )?(\S+) train", advice)} == {"pointset"}
+
+
 def test_a_closed_output_pipe_is_not_an_error(tmp_path):
     script = f"{sys.executable} -m pointset data show modelnet40 | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)

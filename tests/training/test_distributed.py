@@ -210,7 +210,7 @@ LAUNCHED = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "h
     ("variables", "device", "words"),
     [
         ({"WORLD_SIZE": "3", "RANK": "0"}, "cpu", "WORLD_SIZE is 3 and LOCAL_RANK is not set: start through torchrun"),
-        ({"ACCELERATE_USE_CPU": "True", "MASTER_ADDR": "here"}, "cpu", "start them with torchrun --nproc-per-node N"),
+        ({"ACCELERATE_USE_CPU": "True", "MASTER_ADDR": "here"}, "cpu", "torchrun .* -m -- pointset train"),
         (LAUNCHED, "cpu:0", "device 'cpu:0' cannot be shared by 2 processes: use auto or cpu"),
         (LAUNCHED, "cpu", r"needs accelerate: pip install .*\[accelerate\]"),
     ],
