@@ -18,7 +18,6 @@ from pointset.configuration import Count, Positive, check
 from pointset.data.catalogue.cards import is_on_disk
 from pointset.data.catalogue.locate import require_classes
 from pointset.data.dataset import PointSets, load_like
-from pointset.data.likeness.siblings import split_validation
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, Objective, brier_score, fit_temperature, reliability
 from pointset.inputs import require_model
@@ -194,9 +193,12 @@ def validation_temperature(
     model: nn.Module, description: Mapping[str, Any], objective: Objective = "log loss"
 ) -> float:
     """The temperature that fits the validation split of a run best; see `fit_temperature`."""
-    share = description["recipe"]["validation"]
-    if share == 0.0:
+    if description["recipe"]["validation"] == 0.0:
         raise PointsetError("the run has no validation split to calibrate on: train MODEL with --validation 0.1")
+    if (rows := description.get("validation")) is None:
+        raise PointsetError(
+            "the model comes without the indices of its validation split; its temperature is fitted already"
+        )
     if not is_on_disk(description["data"]["source"]):
         raise PointsetError(
             "the run was trained on data in memory, which is not saved with it, and calibration needs its validation "
@@ -207,7 +209,7 @@ def validation_temperature(
         raise PointsetError(
             f"the training data of the run in {description['data']['source']} has changed: restore it, or train again"
         )
-    validation = split_validation(train, share, description["seed"])[1]
+    validation = train.subset(torch.tensor(rows))
     held_out = evaluate(model, validation)
     return fit_temperature(held_out.logits, held_out.labels, objective, validation.groups)
 

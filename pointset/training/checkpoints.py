@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from pointset.data.augmentations import THINNEST
 from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Preparation
-from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs import records
 from pointset.runs.locks import lock_folder
 from pointset.runs.provenance import origin
@@ -45,9 +45,12 @@ class _Row(TypedDict):
 
 
 CHECKPOINT = "checkpoint.pt"
-DECISIVE = ("model", "data", "recipe", "seed")
+DECISIVE = ("model", "data", "recipe", "seed", "loss", "optimizer", "validation")
 """Keys of run.json that must agree when a run is resumed; the others are for the record."""
-OnEpoch = Callable[[EpochRow], object]
+SAME_WEIGHTS = 1e-5
+"""Largest difference of the numbers of `initial_state`, relative to the norm, of weights that count as the same:
+machines round random numbers differently."""
+Callback = Callable[[EpochRow], object]
 """Called with each row of the history; True stops the run."""
 
 
@@ -109,6 +112,26 @@ class RunFolder:
                 f"{self.path} and run the same training again"
             )
         write_or_compare(file, description, DECISIVE, "run")
+        if "start" in description:
+            self._compare_start(description["start"])
+
+    def _compare_start(self, start: "InitialState") -> None:
+        """Raise a PointsetError if the run in this folder began with other weights or other frozen parameters."""
+        theirs = self.description().get("start", start)
+        if theirs["frozen"] != start["frozen"]:
+            odd = sorted({*theirs["frozen"]} ^ {*start["frozen"]})[0]
+            where = "here" if odd in start["frozen"] else "there"
+            raise PointsetError(
+                f"{self.path} holds a run with other frozen parameters ({quoted(odd)} is frozen only {where}): give "
+                "another folder"
+            )
+        if not _same_weights(theirs, start) and not (
+            self.finished and _same_weights(_numbers_of(self.weights()), start)
+        ):
+            raise PointsetError(
+                f"{self.path} holds a run that began with other weights: give another folder, or the model as it was "
+                "before that run"
+            )
 
     def description(self) -> dict[str, Any]:
         """The content of run.json."""
@@ -208,6 +231,39 @@ def describe_run(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) 
     }
 
 
+class InitialState(TypedDict):
+    """Numbers that identify the weights of a model before a training, and the names of its frozen parameters."""
+
+    norm: float
+    projection: float
+    frozen: list[str]
+
+
+def initial_state(model: nn.Module) -> InitialState:
+    """Describe the weights of a model for run.json; a PointsetError if no parameter can be trained."""
+    frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
+    if len(frozen) == len(list(model.parameters())):
+        raise PointsetError("all parameters of the model are frozen: set requires_grad of those to train to True")
+    return {**_numbers_of(model.state_dict()), "frozen": frozen}
+
+
+def _numbers_of(weights: Weights) -> InitialState:
+    """Return the norm of all weights, and their product with a fixed vector of the same length."""
+    tensors = [weights[name] for name in sorted(weights) if weights[name].is_floating_point()]
+    numbers = [tensor.detach().flatten().cpu().double() for tensor in tensors]
+    whole = torch.cat(numbers) if numbers else torch.zeros(1)
+    return {
+        "norm": float(whole.norm()),
+        "projection": float(whole @ torch.arange(len(whole)).double().sin()),
+        "frozen": [],
+    }
+
+
+def _same_weights(first: InitialState, second: InitialState) -> bool:
+    most = SAME_WEIGHTS * max(first["norm"], second["norm"])
+    return all(abs(first[name] - second[name]) <= most for name in ("norm", "projection"))  # type: ignore[literal-required]
+
+
 def describe_model(model: nn.Module) -> dict[str, Any]:
     """The description of a model for run.json: its spec if it is from the zoo, otherwise its class."""
     spec = getattr(model, "spec", None)
@@ -239,7 +295,7 @@ class Fitted:
     history: list[EpochRow]
     """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (of training, including data, without
     validation), on a CPU processor_seconds, and validation_accuracy if there is a validation split.
-    `stopped` is True in the row after which `on_epoch` ended the run."""
+    `stopped` is True in the row after which a callback ended the run."""
     best_epoch: int
     """The epoch whose weights the model has: the last, or the best on validation under early stopping."""
 

@@ -8,7 +8,7 @@ An `Objective` defines the training sets and the loss; `pointset.training.proces
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pointset.configuration import Neighbourhoods, check, check_seed
+from pointset.configuration import Neighbourhoods, check, check_seed, closest_spelling
 from pointset.data.augmentations import SURROUNDINGS, augmentation_from_names
 from pointset.data.batches import mixed_seed
 from pointset.data.dataset import PointSets
@@ -29,25 +29,44 @@ from pointset.runs.progress import on_terminal, progress_bar
 from pointset.runs.system import keep_freed_memory
 from pointset.training.baselines import baseline_of, fit_baseline
 from pointset.training.checkpoints import (
+    Callback,
     Checkpoint,
     EpochRow,
     Fitted,
-    OnEpoch,
     RunFolder,
     Weights,
     best_epoch,
     describe_run,
+    initial_state,
     make_fitted,
     preparation_of,
 )
 from pointset.training.devices import find_device, measured_precision
-from pointset.training.objectives import Classification, Objective
-from pointset.training.optimization import learning_rate, make_optimizer
+from pointset.training.objectives import Classification, Objective, SetLoss
+from pointset.training.optimization import (
+    OptimizerBuilder,
+    built_optimizer,
+    describe_optimizer,
+    learning_rate,
+    make_optimizer,
+)
 from pointset.training.processes import Processes, join_processes
 from pointset.training.recipe import Recipe
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.models import set_preparation
 from pointset.zoo.neighbourhood_inputs import fit_numbers
+
+INSTEAD = {
+    **dict.fromkeys(("loss_fn", "criterion", "loss_function", "objective"), "loss, called as loss(logits, labels)"),
+    **dict.fromkeys(
+        ("scheduler", "lr_scheduler", "schedule"),
+        "Recipe(schedule=...), a function of (step, steps) that returns the factor of the learning rate",
+    ),
+    **dict.fromkeys(("optim", "opt"), "optimizer, called as optimizer(parameters)"),
+    **dict.fromkeys(("callback", "on_epoch"), "callbacks, a list of functions that get the row of each epoch"),
+    **dict.fromkeys(("epochs", "lr", "learning_rate", "batch_size"), "recipe, such as Recipe(epochs=30)"),
+}
+"""Arguments that users of other libraries give, and what does the same."""
 
 
 def fit(
@@ -55,39 +74,50 @@ def fit(
     train: PointSets,
     recipe: Recipe | None = None,
     *,
+    loss: SetLoss | None = None,
+    optimizer: OptimizerBuilder | None = None,
+    callbacks: Sequence[Callback] = (),
     seed: int = 0,
     run: str | Path | None = None,
     progress: bool = True,
-    on_epoch: OnEpoch | None = None,
+    **unknown: Any,
 ) -> Fitted:
-    """Train a classifier. Under a launcher, all its processes call this and get the same result.
+    """Train a classifier. Under a launcher, all processes call this function and get the same result.
 
     Args:
         model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; trained in place. `train.inputs` is d.
-            A zoo model then knows the classes and the normalisation: `model.predict(X)` takes clouds in any unit.
+            A zoo model then has the classes and the preparation: `model.predict(X)` takes clouds in any unit.
         train: the training sets; the recipe's validation split is cut from them, class by class.
         recipe: see `Recipe`; default: `Recipe()`.
+        loss: called as `loss(logits [B, classes], labels [B]) -> []`, a mean over the batch, such as
+            `torch.nn.CrossEntropyLoss()`, in place of the recipe's cross entropy; `label_smoothing` then has no effect.
+        optimizer: called once as `optimizer(parameters) -> torch.optim.Optimizer`, such as
+            `partial(torch.optim.RMSprop, lr=1e-3)`, in place of the recipe's optimizer, learning rate and weight decay.
+            The learning rate of each of its groups is multiplied by the recipe's warm-up and schedule.
+        callbacks: each is called after every epoch with a copy of its row of the history, before the row is saved;
+            under a launcher, in the main process alone. If one returns True (the value itself), the run ends there, is
+            finished, and its last row has `stopped`. An epoch that is repeated after a kill calls them again.
         seed: seed of order, subsets, augmentation, dropout and the validation split.
         run: folder for checkpoints and history. An unfinished run in it is continued, and a finished one is loaded.
         progress: show progress: a bar on a terminal, otherwise a line every half minute.
-        on_epoch: called after each epoch with its row of the history, before that is saved; under a launcher, in the
-            main process alone. If it returns True (the value itself, not just a true one), the run ends there, is
-            finished, and its last row says `stopped`. It is called again for an epoch that is repeated after a kill.
 
     Returns:
         The trained model, and a row for each epoch.
 
     Raises:
-        PointsetError: the folder holds another run, is in use by another process or is damaged, the device is not
-            available, the sets are of one class, the model takes other `inputs` than `train.inputs` or has another
+        PointsetError: the folder holds another run (of other data, recipe, seed, initial weights, frozen parameters,
+            loss or optimizer), is in use by another process or is damaged, the device is not available, the sets are of
+            one class, all parameters are frozen, the model takes other `inputs` than `train.inputs` or has another
             number of logits than the sets have classes, or the loss became infinite or NaN (a shape that is not finite
             is named).
+        TypeError: there is another argument.
 
     Example:
         >>> fitted = pointset.fit(model, train, pointset.Recipe(epochs=2), progress=False)
         >>> len(fitted.history), fitted.model is model
         (2, True)
     """
+    refuse_unknown(unknown)
     require_model(model)
     check("train", train, PointSets)
     if not isinstance(recipe, Recipe | None):
@@ -101,17 +131,31 @@ def fit(
     if isinstance(model, Classifier):
         model.by_thresholds = recipe.ordered == "thresholds"
     recipe = measured_precision(recipe)
-    sets, changes = _told(train, getattr(model, "neighbourhoods", "none"), recipe, seed)
+    start = initial_state(model)
+    sets, augment = _with_local_features(train, getattr(model, "neighbourhoods", "none"), recipe, seed)
     fit_numbers(model, sets)
-    objective = Classification(sets, replace(recipe, augment=changes), seed)
-    training = Training(model, objective, recipe, seed, on_epoch)
-    fitted = training.fit(run, partial(describe_run, model, train, recipe, seed), progress)
+    objective = Classification(sets, replace(recipe, augment=augment), seed, loss)
+    training = Training(model, objective, recipe, seed, optimizer=optimizer, callbacks=callbacks)
+
+    def description() -> dict[str, Any]:
+        return describe_run(model, train, recipe, seed) | objective.describe() | {"start": start}
+
+    fitted = training.fit(run, description, progress)
     set_preparation(model, train.classes, preparation_of(train, recipe))
     return fitted
 
 
-def _told(train: PointSets, kind: Neighbourhoods, recipe: Recipe, seed: int) -> tuple[PointSets, tuple[str, ...]]:
-    """The sets with their neighbourhoods, imperfect copies included, and the augmentations that are left to do."""
+def refuse_unknown(arguments: Mapping[str, Any]) -> None:
+    """Raise a TypeError for an argument that `fit` does not have, with the one that does the same."""
+    for name in arguments:
+        near = INSTEAD.get(name) or closest_spelling(name, ["loss", "optimizer", "callbacks", "seed", "run", "recipe"])
+        raise TypeError(f"fit has no argument {quoted(name)}: use {near}")
+
+
+def _with_local_features(
+    train: PointSets, kind: Neighbourhoods, recipe: Recipe, seed: int
+) -> tuple[PointSets, tuple[str, ...]]:
+    """Return the sets with local features, imperfect copies included, and the augmentations that are left to do."""
     imperfections = tuple(name for name in recipe.augment if name in SURROUNDINGS)
     if kind == "none" or not imperfections:
         return train.with_neighbourhoods(kind), recipe.augment
@@ -129,13 +173,17 @@ class Training:
         objective: Objective,
         recipe: Recipe,
         seed: int,
-        on_epoch: OnEpoch | None = None,
+        *,
+        optimizer: OptimizerBuilder | None = None,
+        callbacks: Sequence[Callback] = (),
         processes: Processes | None = None,
     ) -> None:
         self.processes = processes or join_processes(find_device(recipe.device))
         self.device, self.model = self.processes.device, model.to(self.processes.device)
-        self.objective, self.recipe, self.seed, self.on_epoch = objective, recipe, seed, on_epoch
-        self.optimizer = make_optimizer(model, recipe)
+        self.objective, self.recipe, self.seed, self.callbacks = objective, recipe, seed, callbacks
+        self.optimizer = make_optimizer(model, recipe) if optimizer is None else built_optimizer(optimizer, model)
+        self.described = {} if optimizer is None else {"optimizer": describe_optimizer(self.optimizer)}
+        self.peak_rates = [group["lr"] for group in self.optimizer.param_groups]
         self.steps = recipe.total_steps(objective.steps_per_epoch)
         self.history: list[EpochRow] = []
         self.best: Weights | None = None
@@ -152,7 +200,8 @@ class Training:
                     return begun
                 self.folder = RunFolder(Path(run))
                 held.enter_context(self.folder.locked())
-                return self.folder.enter(description() | {"processes": self.processes.world}, begun)
+                about = description() | self.described | {"processes": self.processes.world}
+                return self.folder.enter(about, begun)
 
             state = self.processes.from_main(enter_folder)
             source = "the checkpoint" if self.folder is None else f"the saved state in {self.folder.path}"
@@ -198,9 +247,8 @@ class Training:
         steps, rate, untrained = range(epoch * per_epoch, self.steps), 0.0, totals[0].clone()
         with seeded_dropout(self.seed, epoch, self.device, self.processes.rank):
             for step, batch in zip(steps, self.objective.batches(epoch), strict=False):
-                rate = learning_rate(recipe, step, self.steps)
-                for group in self.optimizer.param_groups:
-                    group["lr"] = rate
+                for group, peak in zip(self.optimizer.param_groups, self.peak_rates, strict=True):
+                    group["lr"] = rate = learning_rate(recipe, step, self.steps, peak)
                 self.optimizer.zero_grad()
                 totals += self._backward(batch)
                 untrained = totals[0].clone() if step == 0 else untrained
@@ -244,11 +292,11 @@ class Training:
         return {name: total / count for name, total in zip(("loss", *self.objective.metrics), sums, strict=True)}
 
     def _validated(self, row: EpochRow) -> EpochRow:
-        """The row with validation results, and whether the caller of the training stops it there."""
+        """Return the row with validation results, and with `stopped` if a callback ends the run."""
         row = {**row, **self.objective.validate(self.model)}
-        answer = None if self.on_epoch is None else self.on_epoch(dict(row))
+        answers = [callback(dict(row)) for callback in self.callbacks]
         # True itself: other values that count as true may be returned by chance.
-        return row | {"stopped": True} if isinstance(answer, bool | np.bool_) and answer else row
+        return row | {"stopped": True} if any(isinstance(one, bool | np.bool_) and one for one in answers) else row
 
     def _save(self) -> None:
         if self.folder is not None:
@@ -259,7 +307,7 @@ class Training:
             self.folder.finish(self.model.state_dict())
 
     def _stopped(self) -> bool:
-        """True if the caller, or a lack of progress, ends the run early."""
+        """Return True if a callback, or a lack of progress, ends the run early."""
         if self.history and self.history[-1].get("stopped"):
             return True
         patience = self.recipe.patience

@@ -4,7 +4,7 @@ import math
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -28,6 +28,10 @@ from pointset.training.recipe import Recipe
 
 _SIZES = 0x51
 """Keeps the draws of set sizes apart from other uses of the same seed and epoch."""
+
+
+SetLoss = Callable[[Tensor, Tensor], Tensor]
+"""A user's loss: from logits [B, classes] and labels [B] to the mean of the batch []."""
 
 
 class Loss(NamedTuple):
@@ -89,8 +93,9 @@ class Classification(Objective):
 
     metrics = ("accuracy",)
 
-    def __init__(self, train: PointSets, recipe: Recipe, seed: int) -> None:
+    def __init__(self, train: PointSets, recipe: Recipe, seed: int, own_loss: SetLoss | None = None) -> None:
         require_sizes(train, recipe)
+        self.all_rows, self.own_loss = train.rows, own_loss
         self.validation: PointSets | None = None
         if recipe.validation > 0.0:
             train, self.validation = split_validation(train, recipe.validation, seed)
@@ -114,6 +119,33 @@ class Classification(Objective):
         for name in ("class_weights", "ordered"):
             if self.mix is not None and getattr(recipe, name) is not None:
                 raise PointsetError(f"{name} cannot be used with sets of two classes: leave out cutmix, or {name}")
+        unused = {"class_weights": recipe.class_weights, "ordered": recipe.ordered, "augment with cutmix": self.mix}
+        for name, value in unused.items():
+            if own_loss is not None and value is not None:
+                raise PointsetError(f"{name} cannot be used with a loss of your own: leave out one of the two")
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the validation split by its indices in the training sets, and a user's loss, for run.json."""
+        about: dict[str, Any] = {}
+        if self.validation is not None:
+            about["validation"] = torch.isin(self.all_rows, self.validation.rows).nonzero().flatten().tolist()
+        if self.own_loss is not None:
+            classes = len(self.classes)
+            logits = torch.arange(float(classes * classes)).sin().view(classes, classes)
+            value = float(self._own_loss(logits, torch.arange(classes)))
+            name = getattr(self.own_loss, "__qualname__", type(self.own_loss).__qualname__)
+            about["loss"] = {"name": name, "of a fixed batch": round(value, 5)}
+        return about
+
+    def _own_loss(self, output: Tensor, labels: Tensor) -> Tensor:
+        """Return the user's loss; a PointsetError unless it is one number."""
+        assert self.own_loss is not None
+        value = self.own_loss(output, labels)
+        if not isinstance(value, Tensor) or value.numel() != 1:
+            raise PointsetError(
+                f"loss(logits, labels) must return the mean of a batch, a tensor [], got {described(value)}"
+            )
+        return value.reshape(())
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Every shape once, in random order, in sets of the recipe's sizes."""
@@ -147,6 +179,8 @@ class Classification(Objective):
                 f"the model gives {described(output)} for {len(labels)} sets of "
                 f"{len(self.classes)} classes: create it with classes={len(self.classes)}"
             )
+        if self.own_loss is not None:
+            return Loss(self._own_loss(output, labels), [(output.detach().argmax(dim=1) == labels).sum()])
         weights = None if self.weights is None else self.weights.to(output)
         if self.recipe.ordered is not None:
             each = ordered_losses(output, labels, self.recipe.ordered)

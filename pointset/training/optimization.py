@@ -3,7 +3,7 @@
 import inspect
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.adamw import adamw
 
+from pointset.errors import PointsetError, described
 from pointset.training.recipe import Recipe
 
 MOMENTUM = 0.9
@@ -26,6 +27,7 @@ MATCHED = 0.2
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
 T = TypeVar("T", bound=Optimizer)
+OptimizerBuilder = Callable[[Iterator[nn.Parameter]], Optimizer]
 
 
 def uncompiled(optimizer: type[T]) -> type[T]:
@@ -71,6 +73,26 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> Optimizer:
             groups[0]["params"] = [matrix for matrix in decayed if id(matrix) not in chosen]
             groups = [{"params": hidden, "weight_decay": recipe.decay, "hidden": True}, *groups]
             return uncompiled(Muon)(groups, lr=recipe.learning_rate, precision=getattr(torch, recipe.precision))
+
+
+def built_optimizer(build: OptimizerBuilder, model: nn.Module) -> Optimizer:
+    """Return a user's optimizer of the model's parameters; a PointsetError if it is something else."""
+    if isinstance(build, Optimizer):
+        raise PointsetError(
+            "optimizer must be a function of the parameters, such as partial(torch.optim.Adam, lr=1e-3)"
+        )
+    optimizer = build(model.parameters())
+    if not isinstance(optimizer, Optimizer):
+        raise PointsetError(f"optimizer(parameters) must return a torch.optim.Optimizer, got {described(optimizer)}")
+    return optimizer
+
+
+def describe_optimizer(optimizer: Optimizer) -> dict[str, Any]:
+    """Describe a user's optimizer for run.json: its class, and the options of its parameter groups."""
+    groups = [
+        {name: str(value) for name, value in group.items() if name != "params"} for group in optimizer.param_groups
+    ]
+    return {"class": type(optimizer).__qualname__, "groups": groups}
 
 
 class Muon(Optimizer):
@@ -148,14 +170,16 @@ def orthogonalized(matrices: Tensor) -> Tensor:
     return x.mT if tall else x
 
 
-def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
-    """The rate of step `step` (from 0) of `steps`: a linear warm-up, then the recipe's schedule."""
-    warmup = int(recipe.warmup * steps)
+def learning_rate(recipe: Recipe, step: int, steps: int, peak: float | None = None) -> float:
+    """Return the rate of step `step` (from 0) of `steps`: a linear warm-up to the peak, then the recipe's schedule."""
+    peak, warmup = recipe.learning_rate if peak is None else peak, int(recipe.warmup * steps)
+    if callable(recipe.schedule):
+        return peak * recipe.schedule(step, steps)
     if step < warmup:
-        return recipe.learning_rate * (step + 1) / warmup
+        return peak * (step + 1) / warmup
     if recipe.schedule == "constant":
-        return recipe.learning_rate
+        return peak
     if recipe.schedule == "step":
-        return recipe.learning_rate * recipe.step_factor ** (step // recipe.step_every)
+        return peak * recipe.step_factor ** (step // recipe.step_every)
     share = (step - warmup) / max(1, steps - warmup)
-    return recipe.learning_rate * 0.5 * (1.0 + math.cos(math.pi * share))
+    return peak * 0.5 * (1.0 + math.cos(math.pi * share))

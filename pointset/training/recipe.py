@@ -1,7 +1,8 @@
 """How a model is trained, as data. No torch is imported here, so that `pointset --help` answers at once."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pointset.configuration import COMMON, BatchSize, Checked, Length, NonNegative, Positive, Share, SizeRange
 from pointset.errors import PointsetError
@@ -9,6 +10,11 @@ from pointset.errors import PointsetError
 STEP_EVERY, STEP_FACTOR = 20_000, 0.3
 
 Precision = Literal["float32", "bfloat16", "auto"]
+ScheduleName = Literal["cosine", "step", "constant"]
+if TYPE_CHECKING:
+    Schedule = ScheduleName | Callable[[int, int], float]
+else:
+    Schedule = ScheduleName  # for the command line, where a function cannot be given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +54,9 @@ class Recipe(Checked):
     """Weight decay of matrices only: norms, biases, inducing points and seeds are not decayed. It is decoupled in AdamW
     and Muon; in Adam and SGD it is an L2 penalty, added to the gradients. None means 0.01 for AdamW and Muon, 0 for the
     others."""
-    schedule: Literal["cosine", "step", "constant"] = "cosine"
-    """Learning rate after the warm-up: cosine decay to zero, drops at fixed steps, or constant."""
+    schedule: Schedule = "cosine"
+    """Learning rate after the warm-up: cosine decay to zero, drops at fixed steps, or constant. In Python also a
+    function of (step, steps) that returns the factor of the learning rate, without a warm-up."""
     warmup: Share = 0.05
     """Share of all steps in which the learning rate rises linearly from zero."""
     step_every: Length = STEP_EVERY
@@ -105,6 +112,10 @@ class Recipe(Checked):
                 remedy = "leave it out, or choose schedule 'step'"
                 raise PointsetError(f"{name}={given} has no effect with schedule {self.schedule!r}: {remedy}")
 
+    def _check(self, name: str, value: Any, kind: Any) -> None:
+        if name != "schedule" or not callable(value):
+            super()._check(name, value, kind)
+
     def total_steps(self, per_epoch: int) -> int:
         """Number of optimizer steps, with so many in an epoch."""
         return self.steps or max(self.epochs * per_epoch, self.least_steps or 0)
@@ -136,5 +147,15 @@ class Recipe(Checked):
         return 0.01 if self.optimizer in ("adamw", "muon") else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain data, for JSON, with the decay where None stands for it."""
-        return super().as_dict() | {"weight_decay": self.decay}
+        """Return the fields as plain data, for JSON, with the decay where None stands for it.
+
+        A schedule that is a function is described by its name and its factors at some steps.
+        """
+        fields = super().as_dict() | {"weight_decay": self.decay}
+        if callable(schedule := self.schedule):
+            factors = [round(float(schedule(step, 1000)), 6) for step in range(0, 1000, 111)]
+            fields["schedule"] = {
+                "name": getattr(schedule, "__qualname__", type(schedule).__qualname__),
+                "factors": factors,
+            }
+        return fields

@@ -55,6 +55,7 @@ class RunDescription(TypedDict, total=False):
     recipe: _Recipe
     seed: int
     data: DataDescription
+    validation: list[int]
     temperature: Positive
     versions: dict[str, str]
     machine: _Machine

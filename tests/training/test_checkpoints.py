@@ -1,5 +1,7 @@
 """Runs as folders and as one file: damage is named, processes never share one, and a file does no harm."""
 
+import contextlib
+import copy
 import hashlib
 import io
 import json
@@ -16,7 +18,8 @@ import pytest
 import safetensors.torch
 import torch
 from command_line import asked, fail, succeed
-from toy import StopError, numbers, small, train_run
+from torch import nn
+from toy import StopError, numbers, same_weights, small, stop_after, train_run
 
 import pointset
 from pointset import PointsetError, PointSets, Recipe, load_run, pack_run
@@ -164,32 +167,147 @@ def kill(*_: Any, **__: Any) -> None:
     raise StopError
 
 
-def test_a_caller_sees_every_row_and_cannot_change_it(train):
-    rows = []
+def test_callbacks_get_a_copy_of_every_row(train):
+    rows, rows_seen = [], []
 
     def watch(row: dict) -> int:
         rows.append(dict(row))
         row.clear()
         return 1  # a true value, as `file.write` gives one, does not end a run
 
-    fitted = fit(train, SHORT, on_epoch=watch)
-    assert rows == fitted.history
+    fitted = fit(train, SHORT, callbacks=[watch, rows_seen.append])
+    assert rows == rows_seen == fitted.history
     assert [row["epoch"] for row in rows] == [1, 2]
 
 
 @pytest.mark.parametrize("answer", [True, np.True_])
-def test_a_caller_ends_a_run_which_is_finished_then(answer, train, tmp_path, monkeypatch):
+def test_a_callback_ends_a_run_which_is_finished_then(answer, train, tmp_path, monkeypatch):
     whole = fit(train, LONG)
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "finish", kill)  # after the checkpoint that knows of the answer
         with pytest.raises(StopError):
-            fit(train, LONG, tmp_path, on_epoch=lambda row: answer if row["epoch"] == 2 else None)
+            fit(train, LONG, tmp_path, callbacks=[lambda row: answer if row["epoch"] == 2 else None])
     ended = fit(train, LONG, tmp_path)
     assert [row.get("stopped") for row in ended.history] == [None, True]
     assert numbers(ended.history)[0] == numbers(whole.history)[0]
     assert json.loads((tmp_path / "history.jsonl").read_text().splitlines()[1])["stopped"] is True
     monkeypatch.setattr(Training, "_epoch", kill)
     assert fit(train, LONG, tmp_path).history == ended.history
+
+
+def other_weights() -> nn.Module:
+    model = small("rff-max")
+    model.load_state_dict(small("rff-max", seed=1).state_dict())
+    return model
+
+
+def partly_frozen() -> nn.Module:
+    model = small("rff-max")
+    next(model.parameters()).requires_grad_(False)
+    return model
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [(other_weights, "began with other weights"), (partly_frozen, "other frozen parameters .* frozen only here")],
+)
+def test_a_run_of_other_initial_weights_or_frozen_parameters_is_refused(
+    make, words, is_finished, train, tmp_path, monkeypatch
+):
+    model = small("rff-max")
+    with monkeypatch.context() as patch:
+        if not is_finished:
+            patch.setattr(RunFolder, "finish", kill)
+        with contextlib.suppress(StopError):
+            pointset.fit(model, train, SHORT, run=tmp_path, progress=False)
+    other = make()
+    before = copy.deepcopy(other.state_dict())
+    with pytest.raises(PointsetError, match=words):
+        pointset.fit(other, train, SHORT, run=tmp_path, progress=False)
+    assert all(tensor.equal(before[name]) for name, tensor in other.state_dict().items())
+    again = pointset.fit(small("rff-max"), train, SHORT, run=tmp_path, progress=False)
+    assert same_weights(again.model, model)
+    pointset.fit(again.model, train, SHORT, run=tmp_path, progress=False)  # it has the weights of the finished run
+
+
+def test_a_model_that_is_frozen_as_a_whole_is_refused(train):
+    with pytest.raises(PointsetError, match="all parameters of the model are frozen: set requires_grad"):
+        pointset.fit(small().requires_grad_(False), train, SHORT, progress=False)
+
+
+def rms(rate: float) -> Any:
+    return partial(torch.optim.RMSprop, lr=rate)
+
+
+def decay(step: int, steps: int) -> float:
+    return 1 - step / steps
+
+
+OWN = {"loss": nn.CrossEntropyLoss(), "optimizer": rms(1e-3)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"loss": nn.CrossEntropyLoss(label_smoothing=0.3)}, r"another run \(loss"),
+        ({"loss": None}, r"another run \(loss"),
+        ({"optimizer": rms(1e-4)}, r"another run \(optimizer\.groups"),
+        ({"optimizer": torch.optim.Adagrad}, r"another run \(optimizer"),
+        ({"optimizer": None}, r"another run \(optimizer"),
+        ({"recipe": replace(LONG, schedule=lambda step, steps: 1.0)}, r"another run \(recipe\.schedule"),
+    ],
+)
+def test_a_run_with_a_loss_optimizer_and_schedule_of_ones_own_resumes_with_the_same_alone(
+    changes, words, train, tmp_path, monkeypatch
+):
+    own = {"recipe": replace(LONG, schedule=decay), **OWN}
+    whole = fit(train, **own)
+    assert [row["learning_rate"] for row in whole.history[:2]] != [0.0, 0.0]
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        with pytest.raises(StopError):
+            fit(train, run=tmp_path, **own)
+    with pytest.raises(PointsetError, match=words):
+        fit(train, run=tmp_path, **{**own, **changes})
+    resumed = fit(train, run=tmp_path, **own)
+    assert numbers(resumed.history) == numbers(whole.history)
+    assert same_weights(resumed.model, whole.model)
+
+
+def test_a_loss_and_a_schedule_do_what_they_compute(train):
+    recipe = replace(SHORT, label_smoothing=0.2, schedule="constant", warmup=0.0)
+    usual = fit(train, recipe)
+    same = fit(train, replace(recipe, schedule=lambda step, steps: 1.0), loss=nn.CrossEntropyLoss(label_smoothing=0.2))
+    assert numbers(same.history) == numbers(usual.history)
+    adam = fit(train, recipe, optimizer=partial(torch.optim.Adam, lr=recipe.learning_rate))
+    assert numbers(adam.history)[-1] == pytest.approx(
+        numbers(fit(train, replace(recipe, optimizer="adam")).history)[-1], rel=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ({"loss_fn": len}, TypeError, r"no argument 'loss_fn': use loss, called as loss\(logits, labels\)"),
+        ({"criterion": len}, TypeError, "'criterion': use loss"),
+        ({"scheduler": len}, TypeError, r"'scheduler': use Recipe\(schedule=...\), a function of \(step, steps\)"),
+        ({"callback": len}, TypeError, "'callback': use callbacks"),
+        ({"optimzer": len}, TypeError, "'optimzer': use optimizer"),
+        ({"loss": nn.CrossEntropyLoss(reduction="none")}, PointsetError, r"must return the mean of a batch, .* \["),
+        ({"optimizer": lambda _: 5}, PointsetError, r"optimizer\(parameters\) must return a torch.optim.Optimizer"),
+        ({"optimizer": torch.optim.SGD([torch.zeros(1)])}, PointsetError, "must be a function of the parameters"),
+        (
+            {"loss": nn.CrossEntropyLoss(), "recipe": replace(SHORT, class_weights="balanced")},
+            PointsetError,
+            "class_weights cannot be used with a loss of your own",
+        ),
+    ],
+)
+def test_what_a_training_cannot_take_is_answered_with_what_it_takes(arguments, kind, words, train):
+    with pytest.raises(kind, match=words) as caught:
+        fit(train, **{"recipe": SHORT, **arguments})
+    assert "\n" not in str(caught.value)
 
 
 X = np.random.default_rng(0).normal(size=(12, 20, 3)) * ([[[1, 1, 1]], [[1, 1, 0.05]]] * 6)

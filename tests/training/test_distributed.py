@@ -90,7 +90,7 @@ def main(clouds: str, out: str) -> None:
     found["refused"] = said(lambda: training.fit(small("rff-max"), train, WATCHED, run=folder / "whole"))
     told: list[int] = []
     watch = lambda row: told.append(row["epoch"]) or row["epoch"] == 1  # noqa: E731
-    found["ended"] = outcome(training.fit(small(), train, WATCHED, run=folder / "ended", on_epoch=watch))
+    found["ended"] = outcome(training.fit(small(), train, WATCHED, run=folder / "ended", callbacks=[watch]))
     found["told"] = told
     found["batch norm"] = outcome(training.fit(small("isab4-max", norm="batch"), train, ODD))
     torch.manual_seed(torch.distributed.get_rank())
