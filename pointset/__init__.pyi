@@ -18,7 +18,6 @@ from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
 from .evaluation.corruptions import corrupt as corrupt
 from .evaluation.embedding import embed as embed
-from .evaluation.embedding import find_similar as find_similar
 from .evaluation.symmetry import check_symmetry as check_symmetry
 from .evaluation.upright import guess_up as guess_up
 from .explain.inspection import inspect_shape as inspect_shape

@@ -8,7 +8,7 @@ from pathlib import Path
 from cyclopts import App, CoercionError, CycloptsError, Parameter, UnusedCliTokensError
 
 import pointset
-from pointset.commands import attend, comparing, data, evaluate, export, judge, predict, similar, train, zoo
+from pointset.commands import attend, comparing, data, embed, evaluate, export, judge, predict, train, zoo
 from pointset.commands.flags import Flags, flags_in, in_words
 from pointset.commands.terminal import Result, warning_in_one_line
 from pointset.configuration import allowed
@@ -19,8 +19,7 @@ COMMANDS = (
     evaluate.evaluate,
     attend.attend,
     predict.classify,
-    similar.embed,
-    similar.find,
+    embed.embed,
     export.export,
     export.pack,
     judge.judge,

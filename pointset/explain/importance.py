@@ -5,15 +5,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from pointset.data.sampling import farthest_points
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap, as_cloud_of
 from pointset.nn.layers import in_evaluation_mode
 from pointset.nn.pooling.statistics import MaxPool
 from pointset.zoo.classifiers import SetClassifier
-from pointset.zoo.predicting import embed_rows, predict
-
-PATCHES = 48
+from pointset.zoo.predicting import predict
 
 
 def critical_points(model: nn.Module, points: Tensor) -> Tensor:
@@ -154,21 +151,3 @@ def occlusion_influence(
 def masked_logits(model: nn.Module, points: Tensor, masks: Tensor) -> Tensor:
     """Logits [B, classes] of a cloud [n, inputs] with masks [B, n], in evaluation mode, on the CPU."""
     return predict(model, [(points.expand(len(masks), -1, -1), masks)]).logits.cpu()
-
-
-def similarity_influence(model: nn.Module, points: Tensor, row: Tensor, *, patches: int = PATCHES) -> Tensor:
-    """Remove one patch of a cloud after another, and measure how much farther its embedding gets from another one.
-
-    As `occlusion_influence`, for the distance to the embedding `row` [width] of another shape. Each point [n, d] is in
-    one patch, of the farthest point that is nearest to it. Returns the increase of the distance [n] when the point's
-    patch is removed; negative where the patch is different.
-    """
-    points = as_cloud_of(model, points, least=2)
-    coordinates = points[:, :3]
-    centres = farthest_points(coordinates.numpy(), min(patches, len(points)), start=0)
-    patch = torch.cdist(coordinates, coordinates[torch.as_tensor(centres)]).argmin(dim=1)
-    masks = patch != torch.arange(len(centres))[:, None]  # [patches, n]
-    masks = torch.cat([torch.ones(1, len(points), dtype=torch.bool), masks])
-    rows = embed_rows(model, [(points.expand(len(masks), -1, -1), masks)]).cpu()
-    distances = (rows - row).norm(dim=1)
-    return (distances[1:] - distances[0])[patch]

@@ -4,7 +4,7 @@ from itertools import islice
 
 from pointset.checking.check import ORDER, Check, Suspect
 from pointset.errors import counted, escaped
-from pointset.viz.html_page import Page, ShapePicture, make_similar_page
+from pointset.viz.html_page import Page, ShapePicture, make_pictures_page
 
 SHOWN = 24
 """Suspects of each place that are drawn."""
@@ -32,7 +32,7 @@ def make_check_page(check: Check) -> Page:
     if len(check.suspects) > len(tiles):
         note += f" At most {SHOWN} of each kind are drawn; the table (-o check.csv) has all."
     title = escaped(f"Check of {shapes.name}")
-    return make_similar_page(tiles, title=title, note=escaped(note), up=shapes.sets[0].up)
+    return make_pictures_page(tiles, title=title, note=escaped(note), up=shapes.sets[0].up)
 
 
 def _tile(check: Check, suspect: Suspect) -> ShapePicture:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pointset.errors import PointsetError
 from pointset.viz.camera import Camera, Up, to_unit
 from pointset.viz.charts import LETTER, WIDTH, Picture, make_panels, plain_label, shorten
-from pointset.viz.color import FAINT, HOLLOW, Scale, height_scale, luma, scale_for
+from pointset.viz.color import FAINT, HOLLOW, Scale, height_scale, luma
 from pointset.viz.rows import as_cloud
 
 HEADER, BAR = 0.24, 0.25
@@ -176,14 +176,10 @@ def draw_clouds(
     return draw_lines(lines, camera, title, note)
 
 
-def draw_tile(clouds: Sequence[Any], up: Up = "z", influence: Any = None) -> Picture:
-    """Clouds [n_i, 3] side by side, coloured by height; then the first by the influence [n] of its points, if given."""
+def draw_tile(clouds: Sequence[Any], up: Up = "z") -> Picture:
+    """Draw clouds [n_i, 3] side by side, coloured by height."""
     shapes = [to_unit(as_cloud(cloud), up) for cloud in clouds]
     panels = [Panel(shape, _heights(shape), height_scale()) for shape in shapes]
-    if influence is not None:  # relative to its mean, as attention to uniform; a small number where there is none
-        positive = np.maximum(np.asarray(influence, np.float64), 0.0)
-        values = np.maximum(positive / max(positive.mean(), 1e-12), 1e-3)
-        panels.append(Panel(shapes[0], values, scale_for(values)))
     camera, picture = Camera(), Picture(TILE * len(panels), TILE)
     for column, panel in enumerate(panels):
         corners, aspect = frame_of([panel.cloud], camera)

@@ -89,13 +89,11 @@ class ShapePicture:
     """One or several clouds [n, 3], side by side."""
     title: str
     note: str = ""
-    influence: Any = None
-    """[n], for a single cloud: its second picture shows the points with more than average influence."""
 
 
-def make_similar_page(tiles: Sequence[ShapePicture], *, title: str, note: str = "", up: Up = "z") -> Page:
+def make_pictures_page(tiles: Sequence[ShapePicture], *, title: str, note: str = "", up: Up = "z") -> Page:
     """A page of shapes with captions, under a title and a note."""
-    drawn = [as_png(draw_tile(tile.clouds, up, tile.influence), dpi=140, colors=64) for tile in tiles]
+    drawn = [as_png(draw_tile(tile.clouds, up), dpi=140, colors=64) for tile in tiles]
     pictures = [(tile, base64.b64encode(png).decode()) for tile, png in zip(tiles, drawn, strict=True)]
     body = Template(BODY, autoescape=True, trim_blocks=True).render(title=title, note=note, pictures=pictures)
     return Page(html=page_of("plain", title, {}, start="", body=body))

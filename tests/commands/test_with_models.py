@@ -1,4 +1,4 @@
-"""Commands with a trained model: `attend`, `embed` and `find`, models of normals, those of the package, the default."""
+"""Commands with a trained model: `attend` and `embed`, models of normals, those of the package, the default."""
 
 import json
 import shutil
@@ -66,22 +66,19 @@ def test_letters_that_a_font_lacks_are_told_of_once(isab_run, shape, tmp_path, c
 EMBEDDING = "isab16-pma.shapes10"
 
 
-def test_from_a_folder_to_rows_to_similar_shapes(tmp_path: Path, capsys) -> None:
-    shapes, rows, page = (tmp_path / name for name in ("shapes", "rows.npz", "found.html"))
+def test_near_duplicates_have_the_nearest_embeddings(tmp_path: Path, capsys) -> None:
+    shapes, rows = tmp_path / "shapes", tmp_path / "rows.npz"
     for kind, scales in (("ball", (1, 1, 1)), ("rod", (0.1, 0.1, 1))):
-        for number, split in enumerate(["train"] * 3 + ["test"] * 3):
-            save(shapes / split / kind / f"{number % 3}.npy", bumpy(number, 300, scales=scales))
-    shape, twin = (shapes / split / "rod" / "0.npy" for split in ("train", "test"))
-    np.save(twin, 3 * np.random.default_rng(0).permutation(np.load(shape)))
-    assert "12 shapes" in succeed(capsys, "embed", shapes, "-o", rows, "--model", EMBEDDING)
-    found = asked(capsys, "find", shape, rows, "-k", 5, "-o", page)["similar"]
-    assert found[0]["shape"] == "test/rod/0.npy"
-    assert {row["class"] for row in found} == {"rod"}
-    assert found == asked(capsys, "find", shape, shapes, "-k", 5, "--model", EMBEDDING)["similar"]
-    assert page.read_text().count("<img") == 6
-    assert "rows.csv is a table" in fail(capsys, "find", shape, rows.with_suffix(".csv"))
-    words = succeed(capsys, "find", shape, rows, "-k", 5).split()
-    assert {f"{row['distance']:.3g}" for row in found} <= {*words}, "rows may be small numbers"
+        for number in range(3):
+            save(shapes / kind / f"{number}.npy", bumpy(number, 300, scales=scales))
+    np.save(shapes / "rod" / "copy.npy", 3 * np.random.default_rng(0).permutation(np.load(shapes / "rod/0.npy")))
+    assert "7 shapes" in succeed(capsys, "embed", shapes, "-o", rows, "--model", EMBEDDING)
+    saved = np.load(rows)
+    names, embeddings = saved["name"].tolist(), saved["embedding"]
+    distances = np.linalg.norm(embeddings - embeddings[names.index("rod/0.npy")], axis=1)
+    nearest = [saved["true_class"][index] for index in distances.argsort()[:4]]
+    assert names[distances.argsort()[1]] == "rod/copy.npy"
+    assert nearest == ["rod"] * 4
 
 
 @pytest.fixture(scope="module")

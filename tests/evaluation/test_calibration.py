@@ -20,11 +20,10 @@ from pointset import Evaluation, PointsetError, Recipe, load_run
 from pointset.data.axes import TURNS, UP_TO_Z, turned_up
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.evaluation.calibration import brier_score, fit_temperature, probabilities, reliability
-from pointset.evaluation.embedding import Embedded, embed_files, load_embedded
+from pointset.evaluation.embedding import embed_files
 from pointset.evaluation.predictions import validation_temperature
 from pointset.evaluation.shape_files import Failure, accuracy_of, guess, next_step
 from pointset.evaluation.upright import best_turn, turn_scores
-from pointset.explain.importance import similarity_influence
 from pointset.zoo.predicting import Prediction
 from pointset.zoo.pretrained import ANY_POSE, USUAL
 
@@ -210,20 +209,6 @@ def test_the_transformer_works_in_a_pipeline(clouds_folder):
         pointset.PointSetEmbedding("unknown").fit(None)
 
 
-@pytest.mark.parametrize("change", ["another file", "one dimension", "not finite", "fewer names", "whole numbers"])
-def test_other_files_and_rows_of_another_form_are_refused_in_one_sentence(change, tmp_path):
-    rows, names = np.ones((4, 8), np.float32), list("abcd")
-    Embedded("m", names, names, rows, names).save(tmp_path / "rows.npz")
-    arrays = dict(np.load(tmp_path / "rows.npz"))
-    other = rows.copy()
-    other[2, 3] = np.nan
-    changes = {"one dimension": rows[:, 0], "not finite": other, "whole numbers": rows.astype(int)}
-    arrays |= {"name": arrays["name"][:3]} if change == "fewer names" else {"embedding": changes.get(change, rows)}
-    np.savez(tmp_path / "rows.npz", **({"x": rows} if change == "another file" else arrays))
-    with pytest.raises(pointset.PointsetError, match=r"rows\.npz is not a file of embeddings"):
-        load_embedded(tmp_path / "rows.npz")
-
-
 def test_files_that_cannot_be_read_stop_nothing(model, tmp_path):
     rng = np.random.default_rng(0)
     for number in (0, 2):
@@ -234,17 +219,6 @@ def test_files_that_cannot_be_read_stop_nothing(model, tmp_path):
     assert isinstance(failure, Failure)
     for shape, row in (first, last):
         assert np.allclose(row, model.embed(np.load(shape.path))[0], atol=1e-5)
-
-
-def test_a_removed_patch_changes_the_distance_by_its_influence(model):
-    points = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
-    row = model.embed_sets(torch.randn(1, 30, 3, generator=torch.Generator().manual_seed(1)))[0].detach()
-    influence = similarity_influence(model, points, row, patches=5)
-    value = influence[0]
-    kept = points[influence != value]
-    with torch.inference_mode():
-        distances = [(model.embed_sets(cloud[None])[0] - row).norm() for cloud in (kept, points)]
-    assert torch.isclose(distances[0] - distances[1], value, atol=1e-4)
 
 
 DIRECTIONS = {name: np.eye(3)["xyz".index(name[-1])] * (-1 if name[0] == "-" else 1) for name in UP_TO_Z}

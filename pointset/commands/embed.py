@@ -1,0 +1,50 @@
+"""`pointset embed`: write the embeddings of shapes."""
+
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from pointset.commands.flags import Reading, ReadingFlags, out_file
+from pointset.commands.terminal import Result
+from pointset.commands.trained import left_out, load_model, require_network, run_over_files
+from pointset.errors import counted
+
+EMBEDDER = "dumlp16-max+dumlp16.modelnet40-1024"
+"""The default model: of the pretrained models, its embeddings separate shapes of other classes best."""
+EMBEDDING_MODEL_HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; default: {EMBEDDER}."
+
+
+def embed(
+    files: list[Path],
+    /,
+    *,
+    model: Annotated[str | None, Parameter(name="--model", help=EMBEDDING_MODEL_HELP)] = None,
+    output: Annotated[Path, out_file("a file of embeddings", ".npz", ".csv")],
+    reading: Annotated[Reading, ReadingFlags] = Reading(),
+) -> Result:
+    """Write one embedding (a feature vector) per shape; similar shapes have embeddings at a small distance.
+
+    Use them for nearest neighbours, clustering or a classifier of your own.
+
+    Example: `pointset embed path/to/meshes -o embeddings.npz`
+
+    Args:
+        files: Meshes, point clouds, and folders of them.
+        output: File for the embeddings (*.npz or *.csv), with the names, classes and paths of the shapes.
+    """
+    from pointset.evaluation.embedding import Embedded, embed_files
+    from pointset.evaluation.shape_files import in_folders
+
+    start = perf_counter()
+    trained = load_model(EMBEDDER if model is None else model)
+    if trained.description["model"].get("members"):
+        require_network(trained, "embedded")
+    embeddings, failures = run_over_files(embed_files, trained, in_folders(files), reading, "embedding")
+    embedded = Embedded.of(trained.name, embeddings)
+    embedded.save(output)
+    (count, width), seconds = embedded.rows.shape, perf_counter() - start
+    data = {"output": str(output), "model": embedded.model, "shapes": count, "width": width, "seconds": seconds}
+    line = f"saved in {output}: {counted(count, 'shape')}, {width} numbers each, by {embedded.model} in {seconds:.1f} s"
+    return Result(data | {"left_out": failures}, line, *left_out(failures))
