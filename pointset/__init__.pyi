@@ -1,6 +1,7 @@
 from . import data as data
 from . import evaluation as evaluation
 from . import explain as explain
+from . import export as export
 from . import nn as nn
 from . import tasks as tasks
 from . import viz as viz
@@ -24,8 +25,6 @@ from .explain.inspection import inspect_shape as inspect_shape
 from .explain.maps import AttentionMap as AttentionMap
 from .explain.maps import attention_maps as attention_maps
 from .explain.maps import find_map as find_map
-from .export.javascript import PlainModel as PlainModel
-from .export.javascript import to_plain_data as to_plain_data
 from .export.model import export_model as export_model
 from .tasks.experiments import compare as compare
 from .tasks.experiments import read_experiment as read_experiment

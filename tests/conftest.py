@@ -167,15 +167,14 @@ def reported(classifiers: Any, clouds_folder: Path, tmp_path_factory: pytest.Tem
 
 @pytest.fixture(scope="session")
 def in_node() -> Callable[..., Any]:
-    """Call what a module of the pages exports, in node: `in_node("camera", "new Camera(given).axes()", given)`."""
-    from pointset.viz.html_page import WEB
+    """Call what a module of a page exports, in node: `in_node(WEB / "camera.mjs", "new Camera(given)", given)`."""
 
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
 
-    def run(module: str, expression: str, given: Any = None) -> Any:
-        program = f"""import * as module from {json.dumps((Path(str(WEB)) / f"{module}.mjs").as_uri())};
+    def run(module: Path, expression: str, given: Any = None) -> Any:
+        program = f"""import * as module from {json.dumps(module.as_uri())};
             import {{ readFileSync }} from "node:fs";
             Object.assign(globalThis, module, {{ given: JSON.parse(readFileSync(0, "utf8")) }});
             console.log(JSON.stringify({expression}));"""

@@ -380,7 +380,7 @@ def test_what_is_echoed_is_a_short_line_that_says_what_it_is():
     model = pointset.create_model("isab4-pma", classes=2, dim=8)
     maps, fitted = pointset.attention_maps(model, sets[0][0]), pointset.fit(model, sets, pointset.Recipe(epochs=1))
     found = (maps[0], fitted, pointset.evaluate(model, sets), pointset.check_symmetry(model, sizes=(1, 2)))
-    made = (pointset.to_plain_data(model), pointset.viz.make_page(maps, sets[0][0]))
-    for shown in (sets, model, *found, *made):
+    page = pointset.viz.make_page(maps, sets[0][0])
+    for shown in (sets, model, *found, page):
         assert re.fullmatch(r"\w.{10,200}", repr(shown)), repr(shown)
         assert not repr(shown).startswith(f"{type(shown).__name__}("), "it is no list of fields"

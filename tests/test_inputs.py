@@ -23,8 +23,9 @@ from pointset.evaluation.calibration import reliability
 from pointset.explain.faithfulness import check_explanations
 from pointset.explain.importance import critical_points, occlusion_influence
 from pointset.explain.specialisation import specialisation
+from pointset.export.live.description import describe_model
+from pointset.export.live.page import make_live_page
 from pointset.training.objectives import Classification
-from pointset.viz.live import make_live_page
 from pointset.viz.rows import as_cloud
 from pointset.zoo.classifiers import Classifier, checked_points
 from pointset.zoo.transfer import start_from
@@ -76,10 +77,6 @@ def find_critical(name: str) -> Any:
 
 def look_into(name: str) -> Any:
     return pointset.attention_maps(pointset.create_model(name), CLOUD)
-
-
-def as_javascript(name: str, options: dict[str, Any]) -> Any:
-    return pointset.to_plain_data(pointset.create_model(name, classes=4, dim=8, **options))
 
 
 MISTAKES: list[tuple[Callable[[], Any], str]] = [
@@ -151,7 +148,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: as_cloud(np.array([[0.0, 0, 0], [0, np.nan, 0]])), "point 1 | not finite"),
     (lambda: as_cloud("points"), "[n, 3]| got str"),
     (lambda: make_live_page([]), "1 to 3 models, got 0"),
-    (lambda: make_live_page([pointset.to_plain_data(pointset.create_model("rff-max", inputs=6))]), "needs 6 numbers"),
+    (lambda: make_live_page(pointset.create_model("rff-max", inputs=6)), "needs 6 numbers"),
     (lambda: pointset.fit(MODEL, SETS, seed=-1, run="run"), "seed must be"),
     (lambda: fit_automatic(TWINS, progress=False), "1 class"),
     (lambda: start_from(pointset.create_model("pointnet", classes=3), SETS), "an encoder and a pooling"),
@@ -238,7 +235,10 @@ MISTAKES += [(partial(pointset.Recipe, **options), words) for options, words in 
 MISTAKES += [(partial(replace, TRIANGLE, **arrays), words) for arrays, words in MESHES]
 MISTAKES += [(partial(checked_points, Classifier(3), *given), words) for *given, words in POINTS_AND_MASKS]
 MISTAKES += [(partial(CENTRED.predict, given), words) for given, words in CLOUDS]
-MISTAKES += [(partial(as_javascript, name, options), words) for name, options, words in IN_JAVASCRIPT]
+MISTAKES += [
+    (partial(describe_model, pointset.create_model(name, classes=4, dim=8, **options)), words)
+    for name, options, words in IN_JAVASCRIPT
+]
 
 
 @pytest.mark.parametrize(("mistake", "words"), MISTAKES, ids=[words[:60] for _, words in MISTAKES])

@@ -1,7 +1,7 @@
 """`pointset attend`: from a mesh or a point cloud to a picture of what a trained model attends to."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
@@ -24,9 +24,6 @@ from pointset.configuration import PointCount
 from pointset.errors import PointsetError, escaped
 from pointset.runs.atomic import checked_suffix
 from pointset.zoo.pretrained import USUAL, list_pretrained
-
-if TYPE_CHECKING:
-    from pointset.export.javascript import PlainModel
 
 STILLS = (".png", ".svg", ".pdf")
 COMPANIONS = ("rff-pma4.modelnet40-1024", USUAL, "dumlp16-max+dumlp16.modelnet40-1024")
@@ -78,7 +75,7 @@ def attend(
         keep_outliers: Keep isolated points of a point cloud, such as a background.
     """
     if live:
-        from pointset.viz.live import MOST_POINTS
+        from pointset.export.live.page import MOST_POINTS
 
         checked_suffix(output, (".html",), "a live page")
         given = {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None}
@@ -97,7 +94,7 @@ def attend(
 
     require_shape_file(shape)
     trained = drawable(load_model(model), of_product=not live)
-    plain = plain_models(trained) if live else []
+    models = live_models(trained) if live else []
     network, file = trained.network, ShapeFile(shape, str(shape))
     turn = settled_up(up, trained, [file])
     reading: dict[str, Any] = {"points": points, "seed": seed, "up": turn, "keep_outliers": keep_outliers}
@@ -112,7 +109,8 @@ def attend(
     chosen: dict[str, Any] = {"heads": None if head is None else [head], "queries": None if query is None else [query]}
     if live:
         raw = to_unit(np.asarray(loaded.raw, dtype=np.float64), camera.up)
-        viz.make_live_page(plain, {shape.name: raw}, title=f"Ask the models: {shape.name}", camera=camera).save(output)
+        heading = f"Ask the models: {shape.name}"
+        pointset.export.make_live_page(models, {shape.name: raw}, title=heading, camera=camera).save(output)
     elif output.suffix.lower() == ".html":
         chosen |= {"layer": layer, "checks": checks, "classes": list(best.likeliest)}
         viz.make_page(maps, cloud, title=title, prediction=note, camera=camera, **chosen).save(output)
@@ -150,13 +148,13 @@ def attend(
     return Result(result | {"checks": areas, "output": str(output)}, *text, f"saved in {output}")
 
 
-def plain_models(trained: Trained) -> "list[PlainModel]":
-    """A model for a live page, with those of `COMPANIONS` that know the same classes."""
-    from pointset.viz.live import MOST_MODELS
+def live_models(trained: Trained) -> list[Any]:
+    """The model for a live page, with those of `COMPANIONS` that have the same classes."""
+    from pointset.export.live.page import MOST_MODELS
 
     require_network(trained, "shown in a page")
     models = [trained]
     for other in (load_model(name) for name in COMPANIONS if name in list_pretrained() and name != trained.name):
         if other.data["classes"] == trained.data["classes"]:
             models.append(other)
-    return [pointset.to_plain_data(model.network, model.description) for model in models[:MOST_MODELS]]
+    return [model.network for model in models[:MOST_MODELS]]

@@ -84,8 +84,6 @@ class Multihead(nn.Module):
         torch.Size([2, 7, 16])
     """
 
-    javascript = ("query", "key", "value", "heads")
-
     def __init__(self, dim_query: int, dim_key: int, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
         if dim % options.heads:

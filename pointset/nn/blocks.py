@@ -71,11 +71,6 @@ class MAB(nn.Module):
         torch.Size([2, 7, 16])
     """
 
-    javascript = (
-        *("multihead", "feed_forward"),
-        *("norm_query", "norm_key", "norm_hidden", "norm_attended", "norm_output"),
-    )
-
     def __init__(self, dim_query: int, dim_key: int, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
         norm = options.norm_name
@@ -134,7 +129,6 @@ class SAB(nn.Module):
     """
 
     maps: ClassVar[Maps] = {"mab": ("self", "both")}
-    javascript = ("mab",)
 
     def __init__(self, dim_in: int, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
@@ -171,7 +165,6 @@ class ISAB(nn.Module):
 
     maps: ClassVar[Maps] = {"reads": ("reads", "keys"), "writes": ("writes", "queries")}
     no_decay = ("inducing_points",)
-    javascript = ("inducing_points", "reads", "writes")
 
     def __init__(
         self,
@@ -220,7 +213,6 @@ class PMA(nn.Module):
 
     maps: ClassVar[Maps] = {"mab": ("pools", "keys")}
     no_decay = ("seeds",)
-    javascript = ("seeds", "feed_forward", "mab")
 
     def __init__(
         self,

@@ -112,8 +112,6 @@ class BatchNorm(nn.BatchNorm1d):
     mask X may also be one vector per set, [B, d].
     """
 
-    javascript = ("weight", "bias", "running_mean", "running_var", "eps")
-
     def forward(self, X: Float[Tensor, "*rows d"], mask: Mask | None = None) -> Float[Tensor, "*rows d"]:
         """Return the normalised X; `mask` is True at real rows, padded rows come out as zeros."""
         if mask is None:

@@ -1,7 +1,7 @@
 """Base classes of what models are made of: encoders, poolings and whole models, and what each says of itself.
 
-An ability is an attribute of the class: the zoo, the command line, attention maps, export and live pages all read it
-there. Blocks inside parts have `maps`, `javascript` and `no_decay` too.
+An ability is an attribute of the class: the zoo, the command line, attention maps and export all read it there. Blocks
+inside parts have `maps` and `no_decay` too.
 """
 
 from collections.abc import Iterable

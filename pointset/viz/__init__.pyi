@@ -2,7 +2,6 @@ from .camera import Camera as Camera
 from .clouds import draw_clouds as draw_clouds
 from .export import export_cloud as export_cloud
 from .html_page import Page as Page
-from .live import make_live_page as make_live_page
 from .maps import draw_instances as draw_instances
 from .maps import draw_maps as draw_maps
 from .maps import draw_pooling_comparison as draw_pooling_comparison

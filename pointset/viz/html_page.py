@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from jinja2 import StrictUndefined, Template
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from numpy.typing import NDArray
 
 from pointset.runs.atomic import checked_suffix, write_for_user
@@ -24,17 +24,8 @@ from pointset.viz.clouds import draw_tile
 from pointset.viz.color import attention_ramp
 from pointset.viz.writing import as_png
 
-WEB = files("pointset.viz") / "web"
-IMPORT = re.compile(r'^import .* from "\./(\w+)\.mjs";\n', re.MULTILINE)
-BODY = """<h1>{{ title }}</h1>
-<p>{{ note }}</p>
-<main class="tiles">
-{% for tile, image in pictures %}
-<figure><img src="data:image/png;base64,{{ image }}" alt="{{ tile.title }}">
-<figcaption>{{ tile.title }}<br><small>{{ tile.note }}</small></figcaption></figure>
-{% endfor %}
-</main>"""
-"""The body of a page of pictures with captions."""
+WEB = Path(str(files("pointset.viz"))) / "web"
+IMPORT = re.compile(r'^import .* from "(\.[./\w]*\.mjs)";\n', re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -95,51 +86,44 @@ def make_pictures_page(tiles: Sequence[ShapePicture], *, title: str, note: str =
     """A page of shapes with captions, under a title and a note."""
     drawn = [as_png(draw_tile(tile.clouds, up), dpi=140, colors=64) for tile in tiles]
     pictures = [(tile, base64.b64encode(png).decode()) for tile, png in zip(tiles, drawn, strict=True)]
-    body = Template(BODY, autoescape=True, trim_blocks=True).render(title=title, note=note, pictures=pictures)
-    return Page(html=page_of("plain", title, {}, start="", body=body))
+    return Page(html=page_of(WEB / "tiles.html", title, {}, note=note, pictures=pictures))
 
 
-def page_of(
-    kind: Literal["maps", "live", "plain"],
-    title: str,
-    content: dict[str, Any],
-    *,
-    start: str = "page",
-    body: str = "",
-    panels: Sequence[dict[str, Any]] = (),
-) -> str:
-    """The HTML of a page of maps, a live page, or a plain page with a given body.
+def page_of(template: Path, title: str, content: dict[str, Any], **values: Any) -> str:
+    """The HTML of a page from its template, and the script and style sheet beside it if there are any.
 
-    The page reads its content as JSON from its element `data`, and the module `start` starts it, if it has a script.
-    `panels` are curves of explanations. The content security policy allows only this script and this style, by their
-    digests, and no network requests.
+    A template extends page.html, and fills it with `values`. The script reads `content` as JSON from the element
+    `data`. The content security policy allows only this script and this style, by their digests, and no network.
     """
-    style, script = (WEB / "page.css").read_text(encoding="utf-8"), script_of(start) if start else ""
-    requests = "img-src data:; form-action 'none'" if kind == "plain" else "form-action 'none'"
+    start = template.with_suffix(".mjs")
+    script = script_of(start) if start.exists() else ""
+    sheets = dict.fromkeys((WEB / "page.css", template.with_suffix(".css")))
+    style = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets if sheet.exists())
     policy = (
-        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; base-uri 'none'; {requests}"
+        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
     )
     # "<" could end the script element, even inside a JSON string.
     data = json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    template = Template(
-        (WEB / "page.html").read_text(encoding="utf-8"), trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    environment = Environment(
+        loader=FileSystemLoader([template.parent, WEB]), trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    contents = {"kind": kind, "title": title, "style": style, "script": script, "data": data, "policy": policy}
-    return template.render(contents, body=body, panels=panels)
+    common = {"title": title, "style": style, "script": script, "data": data, "policy": policy}
+    return environment.get_template(template.name).render(common, **values)
 
 
-def script_of(start: str) -> str:
+def script_of(start: Path) -> str:
     """A module and all that it imports as one script, in which names at the top of modules are unique."""
-    bodies: dict[str, str] = {}
+    bodies: dict[Path, str] = {}
 
-    def collect(name: str) -> None:
-        source = (WEB / f"{name}.mjs").read_text(encoding="utf-8")
+    def collect(path: Path) -> None:
+        source = path.read_text(encoding="utf-8")
         for other in IMPORT.findall(source):
-            if other not in bodies:
-                collect(other)
-        bodies[name] = re.sub(r"^export ", "", IMPORT.sub("", source), flags=re.MULTILINE)
+            if (imported := (path.parent / other).resolve()) not in bodies:
+                collect(imported)
+        bodies[path] = re.sub(r"^export ", "", IMPORT.sub("", source), flags=re.MULTILINE)
 
-    collect(start)
+    collect(start.resolve())
     return "\n".join(bodies.values())
 
 

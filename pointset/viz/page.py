@@ -14,7 +14,7 @@ from pointset.explain.faithfulness import REMOVED_SHARES, Curves
 from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera, to_unit
 from pointset.viz.color import COLORS, HOLLOW, attention_scale, reach_of
-from pointset.viz.html_page import Page, as_base64, page_of, view_content
+from pointset.viz.html_page import WEB, Page, as_base64, page_of, view_content
 from pointset.viz.maps import draw_maps
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
 
@@ -93,7 +93,7 @@ def make_page(
     }
     options: dict[str, Any] = {"heads": heads, "queries": queries, "camera": camera, "title": title}
     return Page(
-        html=page_of("maps", title, content, panels=_panels(checks or {})),
+        html=page_of(WEB / "page.html", title, content, panels=_panels(checks or {})),
         draw_still=partial(draw_maps, shown[first], cloud, **options),
     )
 

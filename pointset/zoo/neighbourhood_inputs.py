@@ -29,7 +29,6 @@ class NeighbourhoodInputs(nn.Module):
 
     mean: Tensor
     deviation: Tensor
-    javascript = ("mean", "deviation", "constants")
 
     def __init__(self, kind: Neighbourhoods, given: int, noise: float = 0.0, dropout: float = 0.0) -> None:
         """Make inputs of a kind for points of `given` numbers (coordinates and features)."""

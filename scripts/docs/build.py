@@ -22,7 +22,8 @@ import pointset
 from pointset.commands.app import make_app
 from pointset.data.catalogue.cards import list_cards, load_card
 from pointset.evaluation.corruptions import CORRUPTIONS, MODELNET40_C, SEVERITIES
-from pointset.viz import draw_clouds, make_live_page, save
+from pointset.export import make_live_page
+from pointset.viz import draw_clouds, save
 
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1]
@@ -158,7 +159,7 @@ def write_corruptions(folder: Path) -> None:
 def write_live_page(path: Path) -> None:
     """Write the live page: trained models that come with the package, on the shapes that every page has."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    models = [pointset.to_plain_data(*pointset.load_run(name)) for name in MODELS]
+    models = [pointset.load_run(name)[0] for name in MODELS]
     make_live_page(models, title="Ask trained models of ModelNet40").save(path)
 
 

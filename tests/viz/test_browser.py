@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from toy import TETRAHEDRON
 
 import pointset
-from pointset import AttentionMap, to_plain_data
+from pointset import AttentionMap
+from pointset.export import make_live_page
 from pointset.viz import make_page
 from pointset.viz.color import scale_for
-from pointset.viz.live import make_live_page
 
 
 @dataclass
@@ -403,7 +403,7 @@ NAMES = ("isab16-pma", "rff-pma4", "dumlp16-max+dumlp16")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page of the shipped models, on a cloud of 60 points."""
     cloud = np.random.default_rng(0).uniform(-1, 1, size=(60, 3))
-    models = [to_plain_data(*pointset.load_run(f"{name}.modelnet40-1024")) for name in NAMES]
+    models = [pointset.load_run(f"{name}.modelnet40-1024")[0] for name in NAMES]
     page = make_live_page(models, {"</script><b>box": cloud}, title="<i>ask")
     return page.save(tmp_path_factory.mktemp("live") / "live.html")
 
@@ -504,7 +504,7 @@ def test_which_points_decide_also_on_a_phone(asked):
 
 
 def test_a_page_of_a_model_without_maps_has_help_and_shows_nothing_of_maps(browser, cloud, tmp_path):
-    model = to_plain_data(pointset.create_model("rff-mean", classes=3, dim=8))
+    model = pointset.create_model("rff-mean", classes=3, dim=8)
     tab = browser.new_page()
     tab.goto(make_live_page([model], {"box": cloud}).save(tmp_path / "page.html").as_uri())
     until(lambda: tab.inner_text("#left") == "150 of 150 points")

@@ -21,6 +21,7 @@ from matplotlib.text import Annotation
 from pointset import AttentionMap, PointsetError
 from pointset.data import Mesh, read_cloud, read_mesh, sample_points
 from pointset.data.normalize import ABOUT, NORMALIZATIONS, normalize_points
+from pointset.export.live.page import WEB as LIVE
 from pointset.viz import Camera, draw_maps, draw_pooling_comparison, export_cloud, make_page, save
 from pointset.viz.charts import (
     Dot,
@@ -36,6 +37,7 @@ from pointset.viz.charts import (
 from pointset.viz.color import attention_scale, count_scale, scale_for, signed_scale
 from pointset.viz.confusion import RIGHT, WRONG, draw_confusions
 from pointset.viz.export import refined
+from pointset.viz.html_page import WEB
 
 COUNTS = np.array([[8, 2, 0], [0, 5, 0], [1, 3, 6]])
 
@@ -308,7 +310,7 @@ def test_the_camera_is_that_of_python(in_node):
     points = np.random.default_rng(0).uniform(-0.5, 0.5, size=(5, 3))
     camera = Camera(azimuth=33, elevation=-12, distance=3)
     given = {"home": {"azimuth": 33, "elevation": -12, "distance": 3}, "points": points.tolist()}
-    found = np.array(in_node("camera", "given.points.map(new Camera(given.home).projection())", given))
+    found = np.array(in_node(WEB / "camera.mjs", "given.points.map(new Camera(given.home).projection())", given))
     local = points @ camera.axes().T
     nearness = 3 / (3 - local[:, 2])
     np.testing.assert_allclose(found, np.column_stack([local[:, :2] * nearness[:, None], local[:, 2]]), atol=1e-9)
@@ -316,7 +318,7 @@ def test_the_camera_is_that_of_python(in_node):
 
 @pytest.mark.parametrize(("width", "count", "columns"), [(1240, 4, 4), (360, 4, 2), (360, 64, 3), (1240, 64, 8)])
 def test_columns_of_panels_fit_the_width(in_node, width, count, columns):
-    found = in_node("controls", f"columnsIn({width}, {count})")
+    found = in_node(WEB / "controls.mjs", f"columnsIn({width}, {count})")
     assert found["columns"] == columns
     assert width / 2 < columns * found["size"] <= width
 
@@ -380,7 +382,7 @@ def read(in_node: Callable[..., Any]) -> dict[str, Any]:
     contents = MESHES | CLOUDS | {name: content for name, (content, _) in FAULTY.items()}
     coded = {name: base64.b64encode(as_bytes(content)).decode() for name, content in contents.items()}
     given = [{"name": name, "bytes": code} for name, code in coded.items()]
-    return dict(zip(contents, in_node("shapes", READ, given), strict=True))
+    return dict(zip(contents, in_node(LIVE / "shapes.mjs", READ, given), strict=True))
 
 
 def as_set(vertices: Any, triangles: Any) -> set[tuple[Any, ...]]:
@@ -411,7 +413,7 @@ def test_wrong_files_are_refused_in_one_sentence(read, name):
 def test_points_are_drawn_by_area_and_by_seed(in_node):
     vertices, triangles = [0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 5, 1, 0, 5, 0, 2, 5], [0, 1, 2, 3, 4, 5, 0, 0, 1]
     calls = "[[4000, 1], [4000, 1], [100, 1], [100, 2]].map(([n, seed]) => [...samplePoints(given, n, seed)])"
-    many, again, few, other = in_node("shapes", calls, {"vertices": vertices, "triangles": triangles})
+    many, again, few, other = in_node(LIVE / "shapes.mjs", calls, {"vertices": vertices, "triangles": triangles})
     assert many == again
     assert many[:300] == few
     assert few != other
@@ -425,7 +427,7 @@ def test_points_are_drawn_by_area_and_by_seed(in_node):
 def test_some_of_a_cloud_are_chosen_once_each(in_node):
     cloud = {"vertices": list(range(30)), "triangles": None}
     program = "[[...samplePoints({ ...given, vertices: new Float64Array(given.vertices) }, 6, 3)]]"
-    points = np.reshape(in_node("shapes", program, cloud)[0], (-1, 3))
+    points = np.reshape(in_node(LIVE / "shapes.mjs", program, cloud)[0], (-1, 3))
     assert len({tuple(point) for point in points}) == 6
     assert (np.diff(points, axis=1) == 1).all()
 
@@ -435,7 +437,7 @@ def test_clouds_are_normalised_as_in_python(in_node):
     clouds[1] = clouds[1, :1]  # without extent
     names = sorted(NORMALIZATIONS.keys() - ABOUT.keys())
     program = f"{names}.map((how) => given.map((cloud) => [...normalizePoints(cloud, how)]))"
-    normalised = in_node("questions", program, clouds.reshape(2, -1).tolist())
+    normalised = in_node(LIVE / "questions.mjs", program, clouds.reshape(2, -1).tolist())
     for how, numbers in zip(names, normalised, strict=True):
         expected = normalize_points(torch.from_numpy(clouds), how).numpy()
         np.testing.assert_allclose(np.reshape(numbers, clouds.shape), expected, rtol=1e-6, atol=1e-6, err_msg=how)

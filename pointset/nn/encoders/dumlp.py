@@ -29,7 +29,6 @@ class InteractionLayer(nn.Module):
     """
 
     maps: ClassVar[Maps] = {"reads": ("reads", "keys")}
-    javascript = ("reads", "rows", "summary", "norm")
 
     def __init__(self, dim: int, m: int, norm: NormName) -> None:
         super().__init__()

@@ -53,8 +53,6 @@ class DualMLP(nn.Module):
         norm: norm after every linear layer; "batch" as published.
     """
 
-    javascript: ClassVar[tuple[str, ...]] = ("logits", "values")
-
     def __init__(self, width: int, hidden: Sequence[int], k: int, e: int, norm: NormName) -> None:
         super().__init__()
         self.k = k

@@ -24,7 +24,6 @@ class AttentionPool(Pooling):
     reads = ("dropout", "pool_seeds", "initial", "attention", "pool_attention", "head")
     export = True
     maps: ClassVar[Maps] = {"pma.mab": ("pools", "keys"), "sab.mab": ("self", "neither")}
-    javascript = ("pma", "sab", "feed_forward")
     head = "linear"
 
     @classmethod

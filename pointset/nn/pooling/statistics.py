@@ -45,7 +45,6 @@ class StatisticPool(Pooling):
     statistics: ClassVar[tuple[StatisticName, ...]] = ()
     reads = ()
     export = True
-    javascript: ClassVar[tuple[str, ...]] = ("statistics",)
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,7 +117,6 @@ class JoinedPool(Pooling):
     """
 
     export = True
-    javascript = ("pools",)
 
     def __init__(self, pools: Iterable[nn.Module]) -> None:
         super().__init__()

@@ -1,8 +1,7 @@
 /* The page of attention maps that were computed in Python. */
-import { showAnswer } from "./answers.mjs";
 import { Camera, reachOf } from "./camera.mjs";
 import { palettesOf } from "./controls.mjs";
-import { element, listenToKeys } from "./elements.mjs";
+import { element, listenToKeys, showAnswer } from "./elements.mjs";
 import { fromBase64, Layer } from "./maps.mjs";
 import { MapsView } from "./maps_view.mjs";
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from torch import nn
 
 from pointset.data.sampling import sample_points
 from pointset.data.shapes10 import make_shape
 from pointset.errors import PointsetError
+from pointset.export.live.description import describe_model
 from pointset.viz.camera import Camera
 from pointset.viz.html_page import Page, as_base64, page_of, view_content
 from pointset.viz.rows import as_cloud
 
-if TYPE_CHECKING:
-    from pointset.export.javascript import PlainModel
-
+WEB = Path(str(files("pointset.export.live"))) / "web"
 MOST_POINTS = 2048
 MOST_MODELS = 3
 EXAMPLES = (
@@ -30,7 +32,7 @@ EXAMPLES = (
 
 
 def make_live_page(
-    models: Sequence[PlainModel],
+    models: nn.Module | Sequence[nn.Module],
     shapes: Mapping[str, Any] | None = None,
     *,
     title: str = "Ask the models",
@@ -41,7 +43,7 @@ def make_live_page(
     It needs no network and sends nothing. It includes some shapes of shapes10 whose classes the models have.
 
     Args:
-        models: 1 to 3 models of points [n, 3], from `pointset.to_plain_data`. The page opens with the first two.
+        models: 1 to 3 models of points [n, 3]. The page opens with the first two.
         shapes: further clouds [n, 3] by name, with z up; the first 2,048 points of each are kept.
         title: title of the page.
         camera: the first view.
@@ -50,41 +52,37 @@ def make_live_page(
         The page; `save` writes it.
 
     Raises:
-        PointsetError: models or clouds are not of this form.
+        PointsetError: models or clouds are not of this form, or a model has a module without a JavaScript form.
 
     Example:
-        >>> page = pointset.viz.make_live_page([pointset.to_plain_data(model)], {"mine": test.points[0]})
+        >>> page = pointset.export.make_live_page(model, {"mine": test.points[0]})
         >>> "default-src 'none'" in page.html  # no network
         True
     """
-    models = list(models)
+    models = [models] if isinstance(models, nn.Module) else list(models)
     if not 1 <= len(models) <= MOST_MODELS:
         raise PointsetError(f"a live page has 1 to {MOST_MODELS} models, got {len(models)}")
-    for model in models:
-        if model.tree["inputs"] != 3:
+    described = [describe_model(model) for model in models]
+    for number, model in enumerate(described):
+        if model["inputs"] != 3:
             raise PointsetError(
-                f"{model.tree['name']} needs {model.tree['inputs']} numbers per point, but a live page has only "
-                "coordinates: use a model with 3 inputs"
+                f"{model['name']} needs {model['inputs']} numbers per point, but a live page has only coordinates: "
+                "use a model with 3 inputs"
             )
+        if again := sum(other["name"] == model["name"] for other in described[:number]):
+            model["label"] = f"{model['name']} ({again + 1})"
     clouds = {name: as_cloud(points) for name, points in (shapes or {}).items()}
-    known = {name for model in models for name in model.tree["classes"]}
-    examples = [example for example in EXAMPLES if example[0] in known] or EXAMPLES * (not clouds)
+    classes = {name for model in described for name in model["classes"]}
+    examples = [example for example in EXAMPLES if example[0] in classes] or EXAMPLES * (not clouds)
     for example in examples:
         clouds[f"{example[0]} (built in)"] = as_cloud(sample_points(make_shape(*example), MOST_POINTS, seed=0))
     content = {
         **view_content(camera or Camera()),
         "title": title,
-        "models": [_model(model, number, models) for number, model in enumerate(models)],
+        "models": [model | {"name": model.pop("label", model["name"])} for model in described],
         "shapes": [_shape(name, cloud) for name, cloud in clouds.items()],
     }
-    return Page(html=page_of("live", title, content, start="live"), height=900)
-
-
-def _model(model: PlainModel, number: int, models: Sequence[PlainModel]) -> dict[str, Any]:
-    """The data of a model for the page, with a unique name."""
-    content = model.as_content()
-    again = sum(other.tree["name"] == content["name"] for other in models[:number])
-    return content | ({"name": f"{content['name']} ({again + 1})"} if again else {})
+    return Page(html=page_of(WEB / "live.html", title, content, panels=()), height=900)
 
 
 def _shape(name: str, cloud: Any) -> dict[str, Any]:

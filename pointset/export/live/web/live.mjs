@@ -1,11 +1,12 @@
 /* The live page: trained models classify a shape while the user changes it. */
 import { Side } from "./answers.mjs";
-import { Camera, reachOf } from "./camera.mjs";
-import { palettesOf } from "./controls.mjs";
-import { element, listenToKeys, made, say } from "./elements.mjs";
+import { Camera, reachOf } from "../../../viz/web/camera.mjs";
+import { palettesOf } from "../../../viz/web/controls.mjs";
+import { element, listenToKeys, made, say } from "../../../viz/web/elements.mjs";
 import { listenToControls } from "./live_controls.mjs";
-import { codeOf, colourOf, fromBase64, importance, LiveLayer, SCALE } from "./maps.mjs";
-import { MapsView } from "./maps_view.mjs";
+import { codeOf, colourOf, importance, LiveLayer, SCALE } from "./live_maps.mjs";
+import { fromBase64 } from "../../../viz/web/maps.mjs";
+import { MapsView } from "../../../viz/web/maps_view.mjs";
 import { Model } from "./modules.mjs";
 import { ask, descending, occlusion, Question, removal } from "./questions.mjs";
 import { ShapeView } from "./shape_view.mjs";

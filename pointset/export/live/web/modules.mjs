@@ -2,7 +2,7 @@
  * Trained models from their descriptions by `pointset.export.javascript`, in evaluation mode: `run` goes from the rows of
  * one set, a Matrix, to rows.
  */
-import { fromBase64 } from "./maps.mjs";
+import { fromBase64 } from "../../../viz/web/maps.mjs";
 import { neighbourhoodNumbers } from "./neighbourhoods.mjs";
 import { fromHalf, mapped, Matrix, product, sideBySide, sum } from "./tensors.mjs";
 

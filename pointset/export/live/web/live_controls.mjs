@@ -1,5 +1,5 @@
 /* The sliders, buttons and keys of the live page. */
-import { element, made, say } from "./elements.mjs";
+import { element, made, say } from "../../../viz/web/elements.mjs";
 
 const LEAST = 16, MOST = 2048;
 /** For each slider: its label, smallest and largest position, and its value and text at a position. */

@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,9 @@ import pointset
 from pointset.data.normalize import normalize_points
 from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError
-from pointset.export.javascript import as_float16, to_plain_data
+from pointset.export.live.description import as_float16, describe_model
+from pointset.export.live.page import WEB
 from pointset.nn import registry
-from pointset.viz.html_page import WEB
 from pointset.zoo.predicting import predict, prepared_batches
 
 ENCODERS = ("none", "rff", "sab", "isab3", "dumlp3")
@@ -65,10 +64,10 @@ def answers(in_node: Callable[..., Any]) -> list[Any]:
     models = [model_of(name, options) for name, options in CASES]
     clouds = [[torch.randn(n, model.inputs, generator=generator) for n in SIZES] for model in models]
     cases = [
-        {"described": to_plain_data(model).as_content(), "clouds": [cloud.tolist() for cloud in own]}
+        {"described": describe_model(model), "clouds": [cloud.tolist() for cloud in own]}
         for model, own in zip(models, clouds, strict=True)
     ]
-    found = in_node("modules", ANSWERS, cases)
+    found = in_node(WEB / "modules.mjs", ANSWERS, cases)
     return list(zip(models, clouds, found, strict=True))
 
 
@@ -80,7 +79,7 @@ def check_near(found: Any, expected: torch.Tensor) -> None:
 def test_all_numbers_of_16_bits_are_read(in_node: Callable[..., Any]) -> None:
     halves = np.arange(2**16, dtype=np.uint16)
     halves = halves[np.isfinite(halves.view(np.float16))]
-    found = in_node("tensors", "[...fromHalf(new Uint16Array(given))]", halves.tolist())
+    found = in_node(WEB / "tensors.mjs", "[...fromHalf(new Uint16Array(given))]", halves.tolist())
     np.testing.assert_array_equal(found, halves.view(np.float16).astype(np.float64))
 
 
@@ -118,11 +117,12 @@ def test_a_page_answers_as_python_for_the_points_that_are_left(in_node: Callable
         model.encoder[0].rowwise[0].bias[0] = 70_000.0
         model.encoder[2].rowwise[1].weight[:, 0] = 2.0**-14
     about = [["d", "b", "c", "a"], "y"]
+    model.classes = about[0]
     model.temperature = 2.0
     model.preparation = Preparation(up="y", normalize="unit-sphere")
-    described = to_plain_data(model, {"data": {"classes": about[0]}}).as_content()
-    given = {"described": described, "cloud": cloud.tolist(), "questions": (Path(str(WEB)) / "questions.mjs").as_uri()}
-    found = in_node("modules", ASKED, given)
+    described = describe_model(model)
+    given = {"described": described, "cloud": cloud.tolist(), "questions": (WEB / "questions.mjs").as_uri()}
+    found = in_node(WEB / "modules.mjs", ASKED, given)
     assert len(found["left"]) == 15
     assert found["about"] == about
     x, y, z = cloud[found["left"]].T
@@ -143,17 +143,17 @@ def test_a_page_gives_a_shape_the_probabilities_of_classify(in_node: Callable[..
     foreign = torch.rand(1024, 3, generator=torch.Generator().manual_seed(1)) * torch.tensor([0.2, 1.0, 3.0])
     cases, expected, novelties = list[Any](), list[Any](), list[float]()
     for name in ("isab16-pma.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024", "rff-pma4.modelnet40-1024"):
-        model, run = pointset.load_run(name)
+        model, _ = pointset.load_run(name)
         for cloud in (foreign, foreign.square()):
             prediction = predict(model, prepared_batches(model, [cloud.numpy()]))
             assert prediction.novelty is not None
             novelties.append(prediction.novelty.item())
             expected.append(prediction.probabilities[0])
             points = model.prepare(cloud.numpy()).points[:, :3]
-            cases.append({"described": to_plain_data(model, run).as_content(), "cloud": points.tolist()})
+            cases.append({"described": describe_model(model), "cloud": points.tolist()})
     assert max(novelties) > 1.2
-    questions = (Path(str(WEB)) / "questions.mjs").as_uri()
-    found = in_node("modules", PROBABILITIES, {"cases": cases, "questions": questions})
+    questions = (WEB / "questions.mjs").as_uri()
+    found = in_node(WEB / "modules.mjs", PROBABILITIES, {"cases": cases, "questions": questions})
     assert np.array(found) == pytest.approx(np.array(expected), abs=2e-3)
 
 
@@ -167,11 +167,11 @@ def test_every_other_part_is_refused_by_name(kind: str, listed: str) -> None:
     name = f"{listed}-max" if kind == "encoder" else f"rff-{listed}"
     model = pointset.create_model(name, classes=4, dim=8, heads=2, layers=1)
     if listed.rstrip("0123456789") in COMPUTED:
-        to_plain_data(model)
+        describe_model(model)
     else:
         part = listed.split(".")[0].rstrip("0123456789")
         with pytest.raises(PointsetError, match=rf"^(pool is .* \({kind} '{part}|encoder\.0 is of type Equivariant)"):
-            to_plain_data(model)
+            describe_model(model)
 
 
 def test_a_module_of_the_users_own_and_a_pose_that_the_page_does_not_know_are_refused() -> None:
@@ -183,7 +183,7 @@ def test_a_module_of_the_users_own_and_a_pose_that_the_page_does_not_know_are_re
     own.head[-1], posed.preparation = Doubled(8, 4), Preparation(normalize="principal-axes")
     for model, word in ((own, "is the user-defined Doubled, which"), (posed, "page")):
         with pytest.raises(PointsetError, match=word):
-            to_plain_data(model)
+            describe_model(model)
 
 
 def test_weights_have_16_bits_unless_one_is_too_large() -> None:

@@ -1,6 +1,6 @@
 /* The shape, once for each model, with a brush. Removed points are drawn as rings. */
-import { panelAt, positionsIn } from "./camera.mjs";
-import { CloudCanvas } from "./canvas.mjs";
+import { panelAt, positionsIn } from "../../../viz/web/camera.mjs";
+import { CloudCanvas } from "../../../viz/web/canvas.mjs";
 
 const BETWEEN = 10;
 

@@ -1,15 +1,14 @@
-"""Trained models as plain data, for pages that run them in a browser.
+"""Describe trained models as plain data for the JavaScript of the live page.
 
-`to_plain_data` converts a model to a tree of its modules and an array of weights. The JavaScript in
-`pointset/viz/web/modules.mjs` has a class for each `kind` in the tree. A module without a counterpart there raises an
-error here, before a page is made.
+A description is a tree of the model's modules and an array of its weights. `web/modules.mjs` has a function for each
+`kind` in the tree, and `FIELDS` here names the attributes that each function needs; no other file of the package knows
+the JavaScript. A module without a JavaScript form raises an error here that names it, before a page is made.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,61 +19,57 @@ from torch import Tensor, nn
 from pointset.errors import PointsetError
 from pointset.explain.maps import attention_kinds, attentions
 from pointset.nn.attention import Multihead
-from pointset.nn.blocks import MAB, PMA
-from pointset.nn.encoders.dumlp import Stem
+from pointset.nn.blocks import ISAB, MAB, PMA, SAB
+from pointset.nn.encoders.dumlp import InteractionLayer, Stem
 from pointset.nn.layers import Masked
-from pointset.nn.norms import NoNorm
-from pointset.nn.pooling.dumlp import NormedLayers
-from pointset.nn.pooling.statistics import StatisticPool
+from pointset.nn.norms import BatchNorm, NoNorm
+from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
+from pointset.nn.pooling.pma import AttentionPool
+from pointset.nn.pooling.statistics import JoinedPool, StatisticPool
 from pointset.nn.registry import entry_of
 from pointset.nn.scores import DotScore
 from pointset.zoo.classifiers import SetClassifier
+from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
 from pointset.zoo.trust import Trust
 
 LARGEST_FLOAT16 = float(np.finfo(np.float16).max)
 
+FIELDS: dict[type[nn.Module], tuple[str, ...]] = {
+    nn.Linear: ("weight", "bias"),
+    nn.ReLU: (),
+    nn.Flatten: (),
+    BatchNorm: ("weight", "bias", "running_mean", "running_var", "eps"),
+    Multihead: ("query", "key", "value", "heads"),
+    MAB: (
+        *("multihead", "feed_forward"),
+        *("norm_query", "norm_key", "norm_hidden", "norm_attended", "norm_output"),
+    ),
+    SAB: ("mab",),
+    ISAB: ("inducing_points", "reads", "writes"),
+    PMA: ("seeds", "feed_forward", "mab"),
+    InteractionLayer: ("reads", "rows", "summary", "norm"),
+    DualMLP: ("logits", "values"),
+    AttentionPool: ("pma", "sab", "feed_forward"),
+    StatisticPool: ("statistics",),
+    JoinedPool: ("pools",),
+    NeighbourhoodInputs: ("mean", "deviation", "constants"),
+}
+"""The modules with a JavaScript form, and the attributes that it needs: tensors, modules, lists of them, numbers. A
+subclass has the form of its base class."""
 
-@dataclass(frozen=True)
-class PlainModel:
-    """A classifier as data: a tree of its modules, and its weights as 16-bit numbers."""
 
-    tree: dict[str, Any]
-    """Plain data: `name`, `inputs`, `classes`, `normalize`, `up`, the modules `encoder`, `pool` and
-    `head`, and `arrays`, the position of each array in the weights."""
-    weights: bytes
-    """All arrays, concatenated."""
-
-    def __repr__(self) -> str:
-        """A summary in one line."""
-        classes, inputs = len(self.tree["classes"]), self.tree["inputs"]
-        weights = f"{len(self.weights) / 1e3:,.0f} kB of weights"
-        return f"PlainModel {self.tree['name']}: {classes} classes, {inputs} numbers of each point, {weights}"
-
-    def as_content(self) -> dict[str, Any]:
-        """Tree and weights as one mapping for JSON."""
-        return {**self.tree, "weights": base64.b64encode(self.weights).decode()}
-
-
-def to_plain_data(model: nn.Module, description: dict[str, Any] | None = None) -> PlainModel:
-    """Convert a classifier to plain data for JavaScript.
+def describe_model(model: nn.Module) -> dict[str, Any]:
+    """Describe a classifier as plain data for JavaScript.
 
     The logits of the data are divided by the model's temperature for the set, as `predict` divides them. Weights are
-    rounded to 16 bits (`as_float16`). The trained models in this package are stored with 16 bits anyway.
-
-    Args:
-        model: a zoo model with an encoder and a pooling.
-        description: the description of the run, as `load_run` returns it, for the normalisation, the classes and the
-            upward axis.
+    rounded to 16 bits (`as_float16`). The pretrained models of this package are stored with 16 bits anyway.
 
     Returns:
-        The model as data.
+        `name`, `inputs`, `classes`, `normalize`, `up`, `points`, the modules `encoder`, `pool` and `head`, `weights`
+        (all arrays, concatenated, in base 64), and `arrays`, the position of each array in the weights.
 
     Raises:
-        PointsetError: a module has no counterpart in JavaScript (the message names it), or a weight is not finite.
-
-    Example:
-        >>> pointset.to_plain_data(pointset.create_model("rff-max", classes=2, dim=16)).tree["inputs"]
-        3
+        PointsetError: a module has no JavaScript form (the message names it), or a weight is not finite.
     """
     name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
     if not isinstance(model, SetClassifier):
@@ -82,16 +77,16 @@ def to_plain_data(model: nn.Module, description: dict[str, Any] | None = None) -
     preparation = model.preparation
     if "axes" in preparation.normalize:
         raise PointsetError(
-            f"{name} turns shapes to their axes ({preparation.normalize}), and a page cannot: draw without --live"
+            f"{name} rotates shapes to their axes ({preparation.normalize}), which a page cannot: draw without --live"
         )
-    describer, data = Describer(model), (description or {}).get("data", {})
+    describer = Describer(model)
     tree = {
         "name": name,
         "inputs": model.inputs,
         "normalize": preparation.normalize,
         "up": preparation.up,
         "points": preparation.points,
-        "classes": list(data.get("classes", model.classes or [])),
+        "classes": list(model.classes or []),
         "encoder": [
             *([] if model.numbers is None else [describer.describe(model.numbers, "numbers")]),
             *describer.describe_all(model.encoder, "encoder"),
@@ -100,7 +95,7 @@ def to_plain_data(model: nn.Module, description: dict[str, Any] | None = None) -
         "head": describer.tempered(describer.describe(model.head, "head"), model.temperature, model.trust),
         "arrays": describer.arrays,
     }
-    return PlainModel(tree, bytes(describer.content))
+    return tree | {"weights": base64.b64encode(describer.content).decode()}
 
 
 def as_float16(tensor: Tensor) -> NDArray[np.floating[Any]]:
@@ -109,15 +104,6 @@ def as_float16(tensor: Tensor) -> NDArray[np.floating[Any]]:
     if not np.isfinite(numbers).all():
         raise PointsetError("the model has a weight that is not finite: its training diverged, train it again")
     return numbers.astype("<f4" if np.abs(numbers).max(initial=0) > LARGEST_FLOAT16 else "<f2")
-
-
-OF_TORCH: dict[type[nn.Module], tuple[str, ...]] = {
-    nn.Linear: ("weight", "bias"),
-    nn.ReLU: (),
-    nn.Flatten: (),
-}
-"""The attributes of torch's modules that their JavaScript classes need: tensors, modules, lists of them, numbers. Our
-classes name theirs in `javascript`."""
 
 
 class Describer:
@@ -167,7 +153,7 @@ class Describer:
             raise self.unsupported('has the form "paper"')
         if isinstance(module, PMA) and module.pooled_seeds is not None:
             raise self.unsupported("has seeds that are computed from the set")
-        known = next((kind for kind in type(module).__mro__ if kind in OF_TORCH or "javascript" in vars(kind)), None)
+        known = next((kind for kind in type(module).__mro__ if kind in FIELDS), None)
         if known is None:
             entry = entry_of(module)
             called = f" ({entry.kind} {entry.name!r})" if entry else ""
@@ -189,7 +175,7 @@ class Describer:
 
     def _fields(self, module: nn.Module, known: type[nn.Module], **values: Any) -> dict[str, Any]:
         """A description with the attributes that the JavaScript class of a known type needs."""
-        for name in OF_TORCH[known] if known in OF_TORCH else vars(known)["javascript"]:
+        for name in FIELDS[known]:
             value = getattr(module, name)
             if isinstance(value, Tensor):
                 value = self.array(value)

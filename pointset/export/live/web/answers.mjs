@@ -1,24 +1,9 @@
 /* The answers of models: probable classes as bars, and how they change as points are removed. */
-import { element, made, say } from "./elements.mjs";
+import { element, made, say, showAnswer } from "../../../viz/web/elements.mjs";
 import { descending, probabilities } from "./questions.mjs";
 
 const MOST_CLASSES = 5, MOST_STEPS = 400;
 const WIDTH = 320, HEIGHT = 120, LEFT = 30, BOTTOM = 18, TOP = 6, RIGHT = 8;
-
-function percent(share) {
-  if (share >= 0.995 && share < 1) return "> 99 %";
-  return share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
-}
-
-/** Fill a list element with `classes`, [name, probability] each, most probable first. */
-export function showAnswer(classes, list = element("answer")) {
-  list.replaceChildren(...classes.map(([name, share]) => made(
-    "li", {},
-    made("span", { class: "class", title: name }, name),
-    made("span", { class: "track" }, made("span", { class: "share", style: { width: `${100 * share}%` } })),
-    made("span", { class: "percent" }, percent(share)),
-  )));
-}
 
 const across = (left) => LEFT + (1 - left) * (WIDTH - LEFT - RIGHT);
 const down = (probability) => TOP + (1 - probability) * (HEIGHT - TOP - BOTTOM);
