@@ -36,7 +36,7 @@ CENTRED: Any = pointset.create_model("rff-max", classes=3, dim=8)
 CENTRED.preparation = Preparation(normalize="unit-sphere")
 CLOUD, BATCH = torch.zeros(5, 3), torch.zeros(2, 5, 3)
 POINTS = DataOptions(points=4)
-SETS = PointSets(data.Pool(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc"), "uniform"), POINTS)
+SETS = PointSets(data.PointCache(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc"), "uniform"), POINTS)
 TRIANGLE = pointset.data.Mesh(np.eye(3), np.array([[0, 1, 2]]))
 
 
@@ -50,13 +50,13 @@ class Pair(torch.nn.Linear):
         return X, mask
 
 
-def pool(**changes: Any) -> data.Pool:
-    """A pool of three clouds, with some fields replaced."""
+def cache(**changes: Any) -> data.PointCache:
+    """A cache of three clouds, with some fields replaced."""
     parts = {"points": np.ones((3, 5, 3)), "names": list("xyz"), "labels": np.arange(3), "classes": list("abc")}
-    return data.Pool(**{**parts, "sampler": "uniform", **changes})
+    return data.PointCache(**{**parts, "sampler": "uniform", **changes})
 
 
-TWINS = PointSets(pool(labels=np.zeros(3, int)), POINTS)
+TWINS = PointSets(cache(labels=np.zeros(3, int)), POINTS)
 
 
 def weigh(function: Callable[..., Any]) -> Any:
@@ -101,10 +101,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: recipe_augmentations(("cutmix-r", "scale")), "cutmix-r|put it last"),
     (lambda: DataOptions(features=("a", "a")), "features must be different names|a, a"),
     (lambda: DataOptions(up="z", turned=("stl",)), "turned|'stl'|such as .obj|up=z"),
-    (lambda: PointSets(pool(), DataOptions(points=6), name="x"), "points=6|5 that x holds"),
+    (lambda: PointSets(cache(), DataOptions(points=6), name="x"), "points=6|5 that x holds"),
     (lambda: SETS.split_validation(1.0, 0), "fraction|1.0"),
     (lambda: SETS.split_validation(0.01, 0), "fraction=0.01 of 3 shapes|every class has one shape"),
-    (lambda: PointSets(pool(labels=np.arange(1, 4)), POINTS), "'z' has label 3|3 classes"),
+    (lambda: PointSets(cache(labels=np.arange(1, 4)), POINTS), "'z' has label 3|3 classes"),
     (lambda: pointset.evaluate(pointset.create_model("rff-max", 5, dim=8), SETS), "5 classes and | has 3"),
     (lambda: pointset.create_model("dgcnn", classes=3).embed(torch.rand(2, 30, 3)), "embedding"),
     (lambda: nn.Multihead(3, 3, 10), "dim must be a multiple of heads, got dim=10 and heads=4"),

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 import pointset
 from pointset import Recipe, list_models
 from pointset.comparison.runs import Run
-from pointset.data import Pool
+from pointset.data import PointCache
 from pointset.data.readers.off import write_off
 from pointset.data.shapes10.build import make_shape
 from pointset.nn import registry
@@ -32,7 +32,7 @@ CLASSES = ("ball", "box", "rod")
 ODD = "ISAB & PMA <4>"
 """The label of the third model of the fixture `reported`, which HTML has to escape."""
 P = 23
-"""Points of the clouds of a toy pool."""
+"""Points of the clouds of a random cache."""
 TETRAHEDRON = "OFF\n4 4 6\n0 0 0\n{size} 0 0\n0 {size} 0\n0 0 {size}\n3 0 1 2\n3 0 1 3\n3 0 2 3\n3 1 2 3\n"
 CARD = """
 title = "A toy"
@@ -167,10 +167,10 @@ def write_furniture(folder: Path, count: int) -> Path:
     return folder
 
 
-def pool(shapes: int = 30, classes: int = 3, points: int = P, seed: int = 0) -> Pool:
-    """A pool of random clouds, whose classes come in turn."""
+def random_cache(shapes: int = 30, classes: int = 3, points: int = P, seed: int = 0) -> PointCache:
+    """A point cache of random clouds, whose classes come in turn."""
     rng = np.random.default_rng(seed)
-    return Pool(
+    return PointCache(
         rng.standard_normal((shapes, points, 3)).astype(np.float32),
         [f"shape{row}" for row in range(shapes)],
         np.arange(shapes) % classes,
@@ -210,9 +210,9 @@ def write_shapes(folder: Path, shapes: int = 8, points: int = 64) -> Path:
     return folder
 
 
-def write_pools(folder: Path, train: int = 12, test: int = 6, classes: int = 3) -> Path:
-    """Write random clouds, see `pool`."""
-    sets = {"train": pool(train, classes, seed=train), "test": pool(test, classes, seed=test)}
+def write_clouds_release(folder: Path, train: int = 12, test: int = 6, classes: int = 3) -> Path:
+    """Write random clouds, see `random_cache`."""
+    sets = {"train": random_cache(train, classes, seed=train), "test": random_cache(test, classes, seed=test)}
     return write_release(folder, sets["train"].classes, {part: (own.points, own.labels) for part, own in sets.items()})
 
 

@@ -9,15 +9,15 @@ import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
 
+from pointset.data.cache.build import CachePlan, load_cache
+from pointset.data.cache.manifest import CacheEntry, Sampling, Source, read_manifest
 from pointset.data.catalogue.folders import list_to_look
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released, read_released
 from pointset.data.dataset import on_one_axis, with_axis
 from pointset.data.options import SPLITS, DataOptions
+from pointset.data.point_cache import PointCache
 from pointset.data.point_sets import PointSets
-from pointset.data.pool import Pool
-from pointset.data.pools.build import PoolPlan, load_pool
-from pointset.data.pools.manifest import PoolEntry, Sampling, Source, read_manifest
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
 
@@ -34,8 +34,8 @@ class Shapes:
     name: str
     sets: list[PointSets]
     """One for each split that has shapes."""
-    entries: dict[str, PoolEntry]
-    """What the pools know of each file, by its name; empty for a release."""
+    entries: dict[str, CacheEntry]
+    """What the caches know of each file, by its name; empty for a release."""
     warnings: list[str]
     """What was said while the folder was listed: files that are left out, and why."""
     rule: str
@@ -56,7 +56,7 @@ class Shapes:
     def whole_cloud(self, row: int) -> Float[ndarray, "n 3"]:
         """All points of one shape; of a mesh, all that were sampled."""
         sets, inside = self._place(row)
-        return sets.source_pool.cloud(int(sets.rows[inside]))
+        return sets.point_cache.cloud(int(sets.rows[inside]))
 
     def _place(self, row: int) -> tuple[PointSets, int]:
         """The sets in which a shape is, and its index among them."""
@@ -66,7 +66,7 @@ class Shapes:
     @property
     def counts(self) -> Int[ndarray, " N"]:
         """Points of each shape in its file; of meshes, of its sampling."""
-        return np.concatenate([sets.source_pool.sizes[sets.rows.numpy()] for sets in self.sets])
+        return np.concatenate([sets.point_cache.sizes[sets.rows.numpy()] for sets in self.sets])
 
     @property
     def failures(self) -> dict[str, str]:
@@ -83,35 +83,35 @@ def read_shapes(name_or_folder: str | Path, *, up: str | None = None, progress: 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         card, folder = locate_data(name_or_folder, progress=progress)
-        entries: dict[str, PoolEntry] = {}
-        pools: dict[str, Pool] = {}
+        entries: dict[str, CacheEntry] = {}
+        caches: dict[str, PointCache] = {}
         rule = "as released"
         if is_released(folder):
-            pools = {split: read_released(folder, split, on_error="skip") for split in SPLITS}
+            caches = {split: read_released(folder, split, on_error="skip") for split in SPLITS}
         else:
             listings = list_to_look(folder)
             rule = next(iter(listings.values())).rule
             for split in sorted(listings, key=lambda split: split != "train"):
                 listing = listings[split]
-                plan = PoolPlan(listing, Sampling.of(listing.kind, DataOptions()))  # as `load_dataset` makes it
+                plan = CachePlan(listing, Sampling.of(listing.kind, DataOptions()))  # as `load_dataset` makes it
                 try:
-                    pools[split] = load_pool(plan, on_error="skip", progress=progress)
+                    caches[split] = load_cache(plan, on_error="skip", progress=progress)
                     entries |= {entry.name: entry for entry in read_manifest(plan.folder).entries}
                 except UnreadableShapesError as error:  # none of its files can be read
                     for shape in listing.shapes:
                         reason = error.failures.get(shape.name, "cannot be read")
-                        entries[shape.name] = PoolEntry(shape.name, shape.label, str(shape.path), NONE, skipped=reason)
-        pools = {split: pool for split, pool in pools.items() if len(pool)}
-        if not pools:
+                        entries[shape.name] = CacheEntry(shape.name, shape.label, str(shape.path), NONE, skipped=reason)
+        caches = {split: cache for split, cache in caches.items() if len(cache)}
+        if not caches:
             first = next((entry.skipped for entry in entries.values()), "it has no shape")
             raise PointsetError(f"{folder}: no shape can be read: {first}")
-        names = [name for pool in pools.values() for name in pool.names]
+        names = [name for cache in caches.values() for name in cache.names]
         options = with_axis(DataOptions.from_dict({"normalize": "none", "up": up}), names, card, folder)
-    pools = {split: on_one_axis(pool, options) for split, pool in pools.items()}
-    most = min(POINTS, max(int(pool.sizes.max()) for pool in pools.values()))
+    caches = {split: on_one_axis(cache, options) for split, cache in caches.items()}
+    most = min(POINTS, max(int(cache.sizes.max()) for cache in caches.values()))
     sets = [
-        PointSets(pool, options.changed({"points": min(most, int(pool.sizes.max()))}), split=split)
-        for split, pool in pools.items()
+        PointSets(cache, options.changed({"points": min(most, int(cache.sizes.max()))}), split=split)
+        for split, cache in caches.items()
     ]
     said = [str(each.message) for each in caught if " lacks " not in str(each.message)]
     return Shapes(card.name if card else folder.name, sets, entries, list(dict.fromkeys(said)), rule)

@@ -63,7 +63,7 @@ def show(
 
     Args:
         data: Name of a card, or a folder.
-        output: Picture to write (.png or .svg); default: beside the pools, and no picture for a card.
+        output: Picture to write (.png or .svg); default: beside the caches, and no picture for a card.
         split_seed: Seed of the train/test split of a class/file folder.
         up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
             guess takes the direction in which a model trained on ModelNet40 knows the shapes best.
@@ -148,8 +148,8 @@ def check(
 def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Result:
     """Count the shapes and draw a few of them."""
     from pointset.data.axes import recommend_pose
+    from pointset.data.cache.inspection import PER_CLASS, look_at
     from pointset.data.catalogue.locate import home, make_folder
-    from pointset.data.pools.inspection import PER_CLASS, look_at
     from pointset.evaluation.upright import best_turn, turn_scores
 
     overview, samples = look_at(data, split_seed=split_seed, up=up)
@@ -165,7 +165,7 @@ def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Res
     title = f"{overview['name']}: drawn with {overview['up'].upper()} up"
     drawn, called = [clouds[row] for row in shown], [names[row] for row in shown]
     picture = viz.draw_clouds(drawn, names=called, camera=viz.Camera(up=axis), title=title, columns=8)
-    path = viz.save(picture, output or make_folder(home() / "pools") / f"{overview['name']}.png", dpi=100)
+    path = viz.save(picture, output or make_folder(home() / "cache") / f"{overview['name']}.png", dpi=100)
     overview |= {"pose": recommend_pose([*zip(names, clouds, strict=True)], axis), "picture": str(path)}
     return Result(overview, *_in_words(overview))
 
@@ -202,21 +202,21 @@ def fetch(name: str, /) -> Result:
 
 @app.command
 def verify(data: str = "shapes10", /) -> Result:
-    """Compare every pool of a dataset with its manifest and its meshes, or the files of a release with their digests.
+    """Compare every cache of a dataset with its manifest and its meshes, or the files of a release with their digests.
 
     Args:
         data: Name of a card, or a folder.
     """
-    from pointset.data.pools.inspection import verify_dataset
+    from pointset.data.cache.inspection import verify_dataset
 
-    pools = verify_dataset(data)
+    caches = verify_dataset(data)
     lines = []
-    for pool in pools:
-        left_out = f", {pool.skipped:,} left out" if pool.skipped else ""
-        state = "; ".join(pool.problems) or "sound"
-        lines.append(f"{pool.folder}: {pool.shapes:,} {pool.what}{left_out}: {state}")
+    for cache in caches:
+        left_out = f", {cache.skipped:,} left out" if cache.skipped else ""
+        state = "; ".join(cache.problems) or "sound"
+        lines.append(f"{cache.folder}: {cache.shapes:,} {cache.what}{left_out}: {state}")
     failure = None
-    if damaged := [str(pool.folder) for pool in pools if pool.problems]:
-        remedy = f"rm -r {shlex.join(damaged)}, and get the data again, or load it: pools are then made again"
-        failure = PointsetError(f"{len(damaged)} of {len(pools)} pools cannot be trusted: {remedy}")
-    return Result([{**asdict(pool), "folder": str(pool.folder)} for pool in pools], *lines, failure=failure)
+    if damaged := [str(cache.folder) for cache in caches if cache.problems]:
+        remedy = f"rm -r {shlex.join(damaged)}, and get the data again, or load it: caches are then made again"
+        failure = PointsetError(f"{len(damaged)} of {len(caches)} caches cannot be trusted: {remedy}")
+    return Result([{**asdict(cache), "folder": str(cache.folder)} for cache in caches], *lines, failure=failure)

@@ -202,7 +202,7 @@ def _group_lines(best: "Automatic", run: Path, sets: "PointSets") -> Iterator[st
     from pointset.data.catalogue.cards import list_cards
     from pointset.data.groups import may_tell_groups
     from pointset.data.likeness.siblings import LIKENESS
-    from pointset.data.pool import AS_RELEASED
+    from pointset.data.point_cache import AS_RELEASED
     from pointset.training.automatic import GROUPS_FILE
 
     if not best.siblings.rule and (rule := may_tell_groups(sets.names, sets.labels.tolist())):
@@ -210,7 +210,7 @@ def _group_lines(best: "Automatic", run: Path, sets: "PointSets") -> Iterator[st
             f"names may tell groups, by {quoted(rule)}, and likeness does not confirm it: if several files show one "
             f"object, the accuracy is too high; give --groups {quoted(rule)}"
         )
-    elif not best.siblings.rule and sets.source_pool.sampler == AS_RELEASED and sets.source not in list_cards():
+    elif not best.siblings.rule and sets.point_cache.sampler == AS_RELEASED and sets.source not in list_cards():
         yield (
             "no groups were found: if several clouds are scans of one object, turned or in part, the accuracy is far "
             "too high; give --groups"

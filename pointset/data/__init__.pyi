@@ -14,8 +14,8 @@ from .catalogue.cards import list_cards as list_cards
 from .catalogue.cards import load_card as load_card
 from .dataset import load_dataset as load_dataset
 from .normalize import normalize_points as normalize_points
+from .point_cache import PointCache as PointCache
 from .point_sets import PointSets as PointSets
-from .pool import Pool as Pool
 from .ragged import pad_sets as pad_sets
 from .readers.clouds import Cloud as Cloud
 from .readers.clouds import CloudError as CloudError

@@ -11,8 +11,8 @@ import torch
 from pointset.configuration import check, check_once
 from pointset.data.axes import Axis
 from pointset.data.options import NORMALS, DataOptions
+from pointset.data.point_cache import AS_RELEASED, PointCache, one_width
 from pointset.data.point_sets import PointSets
-from pointset.data.pool import AS_RELEASED, Pool, one_width
 from pointset.data.readers.clouds import looks_transposed, require_cloud
 from pointset.data.unusable import MOST_SAID, OnError, refuse_or_leave_out
 from pointset.errors import PointsetError, described, one_line, quoted
@@ -93,7 +93,7 @@ def from_arrays(
     ragged = len(set(sizes)) > 1
     join = np.concatenate if ragged else np.stack
     arrays = {name: join([cloud[name] for cloud in made.values()]) for name in next(iter(made.values()))}
-    pool = Pool(
+    cache = PointCache(
         arrays.pop("points"),
         [chosen[row] for row in made],
         np.array([labels[row] for row in made], np.int64),
@@ -114,7 +114,7 @@ def from_arrays(
         "on_error": on_error,
         "features": tuple(dict.fromkeys(["columns"] * (shape[1] > 3) + list(beside))),
     }
-    return PointSets(pool, DataOptions.from_dict(options), name="arrays", split=split)
+    return PointSets(cache, DataOptions.from_dict(options), name="arrays", split=split)
 
 
 def _clouds(given: Any) -> list[Any]:

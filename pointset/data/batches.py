@@ -40,7 +40,7 @@ def batches(
     size: Callable[[int], int] | None = None,
     mix: CutMix | None = None,
 ) -> Iterator[Batch]:
-    """One epoch of training: every shape once, in random order, each a fresh random subset of its pool.
+    """One epoch of training: every shape once, in random order, each a fresh random subset of its cache.
 
     Order, subsets and augmentation all come from one generator made from (seed, epoch), so an epoch can be repeated
     bit for bit. One batch may be smaller. Sets of several sizes are batched with others of nearly their size. `size`

@@ -15,16 +15,16 @@ from torch import Tensor
 
 from pointset.configuration import check
 from pointset.data.axes import Axis, check_up, turned_up, usual_up
+from pointset.data.cache.build import CachePlan, load_cache
+from pointset.data.cache.manifest import Sampling
 from pointset.data.catalogue.cards import Card, is_on_disk, list_cards, load_card
 from pointset.data.catalogue.folders import Listing, list_folder, list_splits
 from pointset.data.catalogue.locate import check_against_card, locate_data, require_classes
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.groups import group_keys, is_table, number_groups, read_table
 from pointset.data.options import MORE_POINTS, SPLITS, TABLES, DataOptions
+from pointset.data.point_cache import PointCache
 from pointset.data.point_sets import PointSets
-from pointset.data.pool import Pool
-from pointset.data.pools.build import PoolPlan, load_pool
-from pointset.data.pools.manifest import Sampling
 from pointset.data.preparation import Preparation, warn_of_turning
 from pointset.data.readers.formats import suffix_of
 from pointset.data.unusable import OnError
@@ -49,8 +49,8 @@ def load_dataset(
             generated on first use.
         split: "train" or "test" (any split that a class/split/file folder has).
         points: points per set, n; smaller clouds give all their points, and batches are padded and masked.
-        data_seed: seed of the pools and of the fixed subsets.
-        progress: show progress while pools are sampled: a bar on a terminal, otherwise a line every half minute.
+        data_seed: seed of the caches and of the fixed subsets.
+        progress: show progress while caches are sampled: a bar on a terminal, otherwise a line every half minute.
         options: other fields of `DataOptions`, such as features="normals", which makes every point a row of 6 numbers.
 
     Returns:
@@ -97,28 +97,28 @@ def load_split(
     here: dict[str, Any] = {table: str(path.resolve()) for table, path in tables.items() if path.exists()}
     options = dataclasses.replace(options, **here)
     left_out = _read_tables(folder, options)
-    pool, present = _folder_pool(folder, card, split, options, progress, classes)
-    _warn_of_missing_classes(folder, pool, split, present)
+    cache, present = _folder_cache(folder, card, split, options, progress, classes)
+    _warn_of_missing_classes(folder, cache, split, present)
     name, source = (card.name, card.name) if card else (folder.name, str(folder))
-    options = with_axis(options, pool.names, card, folder)
-    pool = on_one_axis(pool, options)
+    options = with_axis(options, cache.names, card, folder)
+    cache = on_one_axis(cache, options)
     if options.groups is not None:
-        keys = group_keys(options.groups, pool.names, folder, all_have_one=split == SPLITS[0])
-        pool = dataclasses.replace(pool, groups=number_groups(keys))
+        keys = group_keys(options.groups, cache.names, folder, all_have_one=split == SPLITS[0])
+        cache = dataclasses.replace(cache, groups=number_groups(keys))
     rows: Tensor | None = None
     if options.without is not None:
-        rows = torch.tensor([row for row, shape in enumerate(pool.names) if shape not in left_out], dtype=torch.int64)
-        if len(pool) and not len(rows):
-            fault = f"without={quoted(options.without)} leaves out all {len(pool):,} {split} shapes of {folder}"
+        rows = torch.tensor([row for row, shape in enumerate(cache.names) if shape not in left_out], dtype=torch.int64)
+        if len(cache) and not len(rows):
+            fault = f"without={quoted(options.without)} leaves out all {len(cache):,} {split} shapes of {folder}"
             raise PointsetError(f"{fault}: delete the rows of shapes to keep from that table")
     if (options.normalize, options.up) == ("upright-axes", "y"):
         options = dataclasses.replace(options, normalize="upright-axes-y")
-    _require_classes(pool.classes, classes, name)
-    largest = int(pool.sizes.max(initial=0))
+    _require_classes(cache.classes, classes, name)
+    largest = int(cache.sizes.max(initial=0))
     if fewer and 0 < largest < options.points:
         warnings.warn(f"{name} has at most {largest} points of a shape: its sets have as many", stacklevel=2)
         options = dataclasses.replace(options, points=largest)
-    return PointSets(pool, options, name=name, source=source, split=split, rows=rows)
+    return PointSets(cache, options, name=name, source=source, split=split, rows=rows)
 
 
 def check_data(data: str | Path, options: DataOptions) -> None:
@@ -179,43 +179,43 @@ def with_axis(options: DataOptions, names: Sequence[str], card: Card | None, fol
     return dataclasses.replace(options, up=up, turned=upright if up == "z" else ())
 
 
-def on_one_axis(pool: Pool, options: DataOptions) -> Pool:
-    """The pool whose shapes all have the axis of the options up; see `DataOptions.turned`."""
+def on_one_axis(cache: PointCache, options: DataOptions) -> PointCache:
+    """The cache whose shapes all have the axis of the options up; see `DataOptions.turned`."""
     up: Axis = "y" if options.up == "y" else "z"
     other: Axis = "z" if up == "y" else "y"
-    return _turned(pool, [other if suffix_of(name) in options.turned else up for name in pool.names], up)
+    return _turned(cache, [other if suffix_of(name) in options.turned else up for name in cache.names], up)
 
 
-def _turned(pool: Pool, axes: Sequence[str], up: Axis) -> Pool:
-    """The pool whose shapes, each with an axis up or turned as `pointset.data.axes.TURNS` says, have this axis up."""
+def _turned(cache: PointCache, axes: Sequence[str], up: Axis) -> PointCache:
+    """The cache whose shapes, each with an axis up or turned as `pointset.data.axes.TURNS` says, have this axis up."""
     if {*axes} <= {up}:
-        return pool
-    columns = pool.columns
+        return cache
+    columns = cache.columns
     for now in {*axes} - {up}:
-        rows = np.repeat([axis == now for axis in axes], pool.sizes)
+        rows = np.repeat([axis == now for axis in axes], cache.sizes)
         for name in {"points", "normals"} & {*columns}:
             flat = np.array(columns[name]).reshape(-1, 3)
             flat[rows] = turned_up(flat[rows], now, up)
             columns[name] = flat.reshape(columns[name].shape)
-    return pool.with_columns(columns)
+    return cache.with_columns(columns)
 
 
-def _folder_pool(
+def _folder_cache(
     folder: Path, card: Card | None, split: str, options: DataOptions, progress: bool, classes: Sequence[str] | None
-) -> tuple[Pool, dict[str, frozenset[int]]]:
-    """The pool of one split of a folder (released clouds, cloud files or meshes), and the labels of other splits."""
+) -> tuple[PointCache, dict[str, frozenset[int]]]:
+    """The cache of one split of a folder (released clouds, cloud files or meshes), and the labels of other splits."""
     if is_released(folder):
-        return _released_pool(folder, card, split, options)
+        return _released_cache(folder, card, split, options)
     if options.variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(options.variant)} out")
     listing = list_folder(folder, split, seed=options.split_seed, groups=options.groups)
     check_against_card(listing.classes, len(listing.shapes), card, split, folder)
     further = f", or score the known ones with `pointset classify {shlex.quote(str(folder))}` and the same --model"
     _require_classes(listing.classes, classes, str(folder), further)
-    if listing.kind == "meshes" and options.points > options.pool_points:  # before they are sampled
+    if listing.kind == "meshes" and options.points > options.cache_points:  # before they are sampled
         raise PointsetError(
-            f"points={options.points} is more than the {options.pool_points} that are sampled of each shape of "
-            f"{folder}: ask for at most {options.pool_points} (--points {options.pool_points}), or {MORE_POINTS}"
+            f"points={options.points} is more than the {options.cache_points} that are sampled of each shape of "
+            f"{folder}: ask for at most {options.cache_points} (--points {options.cache_points}), or {MORE_POINTS}"
         )
     if listing.kind == "clouds":
         _require_no_sampling(folder, options)
@@ -223,21 +223,21 @@ def _folder_pool(
         raise PointsetError(
             f"{folder} has meshes, whose points have normals alone: leave {', '.join(options.further)} out"
         )
-    plan = PoolPlan(listing, Sampling.of(listing.kind, options))
-    return load_pool(plan, on_error=options.on_error, progress=progress), listing.present
+    plan = CachePlan(listing, Sampling.of(listing.kind, options))
+    return load_cache(plan, on_error=options.on_error, progress=progress), listing.present
 
 
-def _released_pool(
+def _released_cache(
     folder: Path, card: Card | None, split: str, options: DataOptions
-) -> tuple[Pool, dict[str, frozenset[int]]]:
+) -> tuple[PointCache, dict[str, frozenset[int]]]:
     _require_no_sampling(folder, options)
     if wanted := ", ".join(options.features):
         raise PointsetError(f"{folder} holds points without {wanted}: leave {wanted} out")
-    pool = read_released(folder, split, options.variant, on_error=options.on_error)
-    shapes = None if pool.skipped else len(pool)
-    check_against_card(pool.classes, shapes, card, split, folder, options.variant)
+    cache = read_released(folder, split, options.variant, on_error=options.on_error)
+    shapes = None if cache.skipped else len(cache)
+    check_against_card(cache.classes, shapes, card, split, folder, options.variant)
     others = [name for name in SPLITS if name != split]
-    return pool, {name: frozenset(released_labels(folder, name, options.variant).tolist()) for name in others}
+    return cache, {name: frozenset(released_labels(folder, name, options.variant).tolist()) for name in others}
 
 
 def _require_classes(present: Sequence[str], wanted: Sequence[str] | None, name: str, further: str = "") -> None:
@@ -245,15 +245,15 @@ def _require_classes(present: Sequence[str], wanted: Sequence[str] | None, name:
         require_classes(present, wanted, name, "the model was trained on", f"give data with the same classes{further}")
 
 
-def _warn_of_missing_classes(folder: Path, pool: Pool, split: str, present: Mapping[str, Set[int]]) -> None:
+def _warn_of_missing_classes(folder: Path, cache: PointCache, split: str, present: Mapping[str, Set[int]]) -> None:
     """Warn if a class is only in train, or only in test."""
-    labels = {**present, split: set(pool.labels.tolist())}
+    labels = {**present, split: set(cache.labels.tolist())}
     if not all(labels.get(name) for name in SPLITS):
         return
     reasons = []
     for name, other in (SPLITS, SPLITS[::-1]):
         if missing := sorted(labels[name] - labels[other]):
-            reasons.append(f"only in {name}: {one_line(', '.join(map(pool.classes.__getitem__, missing)), REPEATED)}")
+            reasons.append(f"only in {name}: {one_line(', '.join(map(cache.classes.__getitem__, missing)), REPEATED)}")
     if reasons:
         warnings.warn(f"{folder} has classes {', '.join(reasons)}", UserWarning, stacklevel=4)
 
@@ -301,20 +301,20 @@ def load_like(
         if data is None and source.is_absolute() and not source.exists():
             raise PointsetError(f"{error}; if the data of the run has moved, give its folder with --data") from error
         raise
-    own, pool = sets.source == description["source"], sets.source_pool
+    own, cache = sets.source == description["source"], sets.point_cache
     preparation = Preparation.from_dict(description["preparation"])
     # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.
-    if not (own or pool.is_centred(sets.rows.numpy())):
+    if not (own or cache.is_centred(sets.rows.numpy())):
         sets = sets.normalized(preparation.normalize)
     of_card = load_card(sets.source).up if sets.source in list_cards() else None
-    as_loaded = [own or suffix_of(name) in options.turned for name in pool.names]
-    usual = [of_card or preparation.usual_up(name) for name in pool.names]
+    as_loaded = [own or suffix_of(name) in options.turned for name in cache.names]
+    usual = [of_card or preparation.usual_up(name) for name in cache.names]
     axes = [turn or (sets.up if done else axis) for done, axis in zip(as_loaded, usual, strict=True)]
-    odd = [name for name, axis in zip(pool.names, axes, strict=True) if axis != sets.up]
+    odd = [name for name, axis in zip(cache.names, axes, strict=True) if axis != sets.up]
     if not odd:
         return sets
     warn_of_turning(turn, f"{sets.source} has" if of_card else f"{suffix_of(odd[0])} files usually have", sets.up)
-    return sets.of_pool(_turned(pool, axes, sets.up))
+    return sets.with_cache(_turned(cache, axes, sets.up))
 
 
 def list_again(folder: Path, options: DataOptions) -> dict[str, Listing]:
@@ -345,8 +345,8 @@ def keys_of_all_splits(sets: PointSets, groups: str | None) -> dict[str, str]:
         with suppress(PointsetError):
             _, folder = locate_data(sets.source, progress=False)
             if is_released(folder):
-                pools = (read_released(folder, split, options.variant, on_error="skip") for split in SPLITS)
-                names.update(name for pool in pools for name in pool.names)
+                caches = (read_released(folder, split, options.variant, on_error="skip") for split in SPLITS)
+                names.update(name for cache in caches for name in cache.names)
             else:
                 listings = list_again(folder, options).values()
                 names.update(shape.name for listing in listings for shape in listing.shapes)

@@ -95,7 +95,7 @@ def neighbourhood_numbers(points: Float[ndarray, "n 3"], kind: Neighbourhoods) -
 
 
 def stored_numbers(points: Float[ndarray, "n 3"], kind: Neighbourhoods) -> Float[ndarray, "n width"]:
-    """`neighbourhood_numbers` as pools keep them and as single shapes get them too: float16, three digits."""
+    """`neighbourhood_numbers` as caches keep them and as single shapes get them too: float16, three digits."""
     return neighbourhood_numbers(points, kind).astype(np.float16)
 
 

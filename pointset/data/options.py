@@ -19,8 +19,8 @@ Sampler = Literal["uniform", "fps", "poisson"]
 SAMPLERS: tuple[str, ...] = get_args(Sampler)
 NORMALS = "normals"
 """The feature that is a direction, and rotates with the shape."""
-MORE_POINTS = "sample more with pool_points (--pool-points of `train` and `compare`)"
-"""Hint in errors: how to sample larger pools; other commands use the options that a model was trained with."""
+MORE_POINTS = "sample more with cache_points (--cache-points of `train` and `compare`)"
+"""Hint in errors: how to sample larger caches; other commands use the options that a model was trained with."""
 NOT_SAVED = ("on_error", "pose")
 TABLES = ("groups", "without")
 """Options that are paths of tables; groups may be something else."""
@@ -62,7 +62,7 @@ class DataOptions(WithFeatures):
 
     points: Annotated[PointCount, COMMON] = 1024
     """Points per set."""
-    pool_points: PointCount = 2048
+    cache_points: PointCount = 2048
     """Points sampled once per mesh, from which sets are drawn."""
     normalize: Normalize = "unit-sphere"
     """Normalisation of each set; see `pointset.data.normalize`."""
@@ -72,7 +72,7 @@ class DataOptions(WithFeatures):
     sampler: Sampler = "uniform"
     """How points are sampled from meshes; see `pointset.data.sampling`."""
     data_seed: Seed = 0
-    """Seeds pools and fixed test subsets."""
+    """Seeds caches and fixed test subsets."""
     split_seed: Seed = 0
     """Seeds the train/test split of a folder that has none."""
     variant: str | None = None

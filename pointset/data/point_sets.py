@@ -1,4 +1,4 @@
-"""Datasets of point sets, drawn from pools of points, for training and evaluation."""
+"""Datasets of point sets, drawn from point caches, for training and evaluation."""
 
 import copy
 import functools
@@ -18,10 +18,10 @@ from pointset.data.axes import Axis
 from pointset.data.catalogue.cards import is_on_disk
 from pointset.data.groups import choose_groups, number_groups
 from pointset.data.neighbourhood_kinds import WIDTHS, numbers_of_kind
-from pointset.data.neighbourhood_pools import drawn_copies, kind_in, pool_with_copies, pool_with_neighbourhoods
+from pointset.data.neighbourhood_pools import cache_with_copies, cache_with_neighbourhoods, drawn_copies, kind_in
 from pointset.data.normalize import normalize_rows
 from pointset.data.options import MORE_POINTS, SAMPLERS, DataOptions
-from pointset.data.pool import AS_RELEASED, Indices, Pool, fixed_indices, random_indices
+from pointset.data.point_cache import AS_RELEASED, Indices, PointCache, fixed_indices, random_indices
 from pointset.data.preparation import CLOUD_POINTS, Preparation
 from pointset.data.ragged import mask_of, pad_rows
 from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
@@ -32,11 +32,11 @@ from pointset.inputs import InputError, as_places
 VALIDATION_STREAM = 1
 """Makes the random numbers of a validation split independent of other uses of the same seed."""
 _AT_ONCE = 256
-"""Shapes that are read at a time for the evaluation view, so that memory never holds a whole pool."""
+"""Shapes that are read at a time for the evaluation view, so that memory never holds a whole cache."""
 
 
 class PointSets(Dataset[tuple[Tensor, int]]):
-    """Shapes as point sets, each a subset of its pool of points.
+    """Shapes as point sets, each a subset of its cache of points.
 
     The evaluation view (`points`, `mask`, `dataset[i]`) is one fixed subset per shape, which depends only on the seed
     and the shape's name. The training view (`draw`) is a fresh random subset each time. Both are normalised after the
@@ -45,13 +45,13 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     A point has d numbers: three coordinates, then the features in `options.features`, normals first, then the numbers
     of its neighbourhood, see `with_neighbourhoods`. Only coordinates are normalised.
 
-    Sets have n points each; a smaller shape of a ragged pool gives all its points. Sets of different sizes are padded
+    Sets have n points each; a smaller shape of a ragged cache gives all its points. Sets of different sizes are padded
     with zeros, and a mask is True at real points.
 
     Args:
-        pool: the points of all shapes, which is kept as `source_pool`.
-        rows: int64 [N]: shape i is row `rows[i]` of the pool.
-        options: how sets are made from the pool.
+        cache: the points of all shapes, which is kept as `point_cache`.
+        rows: int64 [N]: shape i is row `rows[i]` of the cache.
+        options: how sets are made from the cache.
         name: name of the dataset or of its folder.
         source: a dataset's name, or a folder's path, with which `load_dataset` finds the data again.
         split: "train", "test", "validation", ...
@@ -71,11 +71,11 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     neighbourhoods: Neighbourhoods = "none"
     """What the points say of their neighbourhoods."""
     has_copies: bool = False
-    """True if the training view also draws from imperfect copies, which follow the shapes in the pool."""
+    """True if the training view also draws from imperfect copies, which follow the shapes in the cache."""
 
     def __init__(
         self,
-        pool: Pool,
+        cache: PointCache,
         options: DataOptions,
         *,
         name: str = "",
@@ -83,24 +83,24 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         split: str = "train",
         rows: Tensor | None = None,
     ) -> None:
-        """Make a view of the rows int64 [N] of a pool; None means all.
+        """Make a view of the rows int64 [N] of a cache; None means all.
 
         Raises:
-            PointsetError: the pool has no shape with enough points, or lacks features, or has features not asked for.
+            PointsetError: the cache has no shape with enough points, or lacks features, or has features not asked for.
         """
-        self.source_pool, self.options = pool, options
-        if not {*options.arrays} <= {*pool.columns} or ("features" in pool.arrays) != bool(options.further):
+        self.point_cache, self.options = cache, options
+        if not {*options.arrays} <= {*cache.columns} or ("features" in cache.arrays) != bool(options.further):
             raise PointsetError(
-                f"features={list(options.features)} do not fit the pool of points, which has {[*pool.arrays] or 'none'}"
+                f"features={list(options.features)} do not fit the point cache, which has {[*cache.arrays] or 'none'}"
             )
         self.name, self.source, self.split = name, source or name, split
         self.require_size(options.points, f"points={options.points}", "--points")
-        self.classes = pool.classes
-        self._choose(torch.arange(len(pool)) if rows is None else as_places("rows", rows, len(pool)))
+        self.classes = cache.classes
+        self._choose(torch.arange(len(cache)) if rows is None else as_places("rows", rows, len(cache)))
 
     @property
     def size(self) -> int:
-        """Points per set, n; the maximum, if the pool is ragged."""
+        """Points per set, n; the maximum, if the cache is ragged."""
         return self.options.points
 
     @property
@@ -111,7 +111,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     @property
     def inputs(self) -> int:
         """Numbers per point that the data have: 3 coordinates and the features."""
-        return sum(self.source_pool.columns[name].shape[-1] for name in self.options.arrays)
+        return sum(self.point_cache.columns[name].shape[-1] for name in self.options.arrays)
 
     @property
     def columns(self) -> Columns:
@@ -130,18 +130,18 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             )
 
     def require_size(self, size: int, request: str, flag: str = "") -> None:
-        """Raise a PointsetError if no shape of the pool has `size` points.
+        """Raise a PointsetError if no shape of the cache has `size` points.
 
-        The message starts with the `request`, such as "points=128", and names the `flag` of a command. A ragged pool
+        The message starts with the `request`, such as "points=128", and names the `flag` of a command. A ragged cache
         is checked only for the training split, because all clouds of a test split may be smaller.
         """
-        pool, sizes = self.source_pool, self.source_pool.sizes
+        cache, sizes = self.point_cache, self.point_cache.sizes
         largest = int(sizes.max(initial=0))
-        if not len(pool) or size <= largest or (pool.offsets is not None and self.split != "train"):
+        if not len(cache) or size <= largest or (cache.offsets is not None and self.split != "train"):
             return
         row = int(sizes.argmin())
-        ragged = f" at most: the smallest, {quoted(pool.names[row])}, has {sizes[row]}" if sizes[row] < largest else ""
-        larger = "" if pool.sampler == AS_RELEASED else f", or {MORE_POINTS}"
+        ragged = f" at most: the smallest, {quoted(cache.names[row])}, has {sizes[row]}" if sizes[row] < largest else ""
+        larger = "" if cache.sampler == AS_RELEASED else f", or {MORE_POINTS}"
         raise PointsetError(
             f"{request} is more than the {largest} that {self.name or 'the data'} holds per shape{ragged}: ask for at "
             f"most {largest}{flag and f' ({flag} {largest})'}{larger}"
@@ -150,7 +150,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Points of each set, [N]."""
-        return np.minimum(self.source_pool.sizes[self.rows.numpy()], self.size)
+        return np.minimum(self.point_cache.sizes[self.rows.numpy()], self.size)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -187,7 +187,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return mask_of(torch.from_numpy(self.sizes))
 
     def draw(self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None) -> Tensor:
-        """The training view: a fresh random subset of each shape's pool, without replacement.
+        """The training view: a fresh random subset of each shape's cache, without replacement.
 
         Args:
             indices: int64 [B], indices of shapes.
@@ -208,8 +208,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             self.require_size(size, f"size={size}")
         rows = self.rows[as_places("indices", indices, len(self))].numpy()
         if self.has_copies:
-            rows = drawn_copies(rows, self.source_pool, generator)
-        return random_indices(self.source_pool, rows, self.size if size is None else size, generator)
+            rows = drawn_copies(rows, self.point_cache, generator)
+        return random_indices(self.point_cache, rows, self.size if size is None else size, generator)
 
     def points_at(self, where: Indices) -> tuple[Tensor, Tensor | None]:
         """The points of subsets, normalised, [B, n, d], and their mask, bool [B, n].
@@ -217,36 +217,36 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         Padded with zeros; the mask is None when all sets have one size.
         """
         indices, sizes = where[0], torch.from_numpy(where[1])
-        taken = [self.source_pool.take(indices, name) for name in self.options.arrays]
-        if kind := kind_in(self.source_pool, self.neighbourhoods):
-            taken.append(numbers_of_kind(self.source_pool.take(indices, kind), kind, self.neighbourhoods))
+        taken = [self.point_cache.take(indices, name) for name in self.options.arrays]
+        if kind := kind_in(self.point_cache, self.neighbourhoods):
+            taken.append(numbers_of_kind(self.point_cache.take(indices, kind), kind, self.neighbourhoods))
         padded = [pad_rows(torch.from_numpy(values), sizes) for values in taken]
         rows, mask = torch.cat([values.float() for values, _ in padded], dim=2), padded[0][1]
         return normalize_rows(rows, self.options.normalize, mask, self.columns), mask
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
-        """A dataset of the shapes at `indices`, in that order, which shares the pool."""
+        """A dataset of the shapes at `indices`, in that order, which shares the cache."""
         view = copy.copy(self)
         view.split = split or self.split
         view._choose(self.rows[as_places("indices", indices, len(self))])
         return view
 
-    def of_pool(self, pool: Pool) -> "PointSets":
-        """The same shapes of another pool, with other points, labels or classes."""
-        return PointSets(pool, self.options, name=self.name, source=self.source, split=self.split, rows=self.rows)
+    def with_cache(self, cache: PointCache) -> "PointSets":
+        """The same shapes of another cache, with other points, labels or classes."""
+        return PointSets(cache, self.options, name=self.name, source=self.source, split=self.split, rows=self.rows)
 
     def with_neighbourhoods(self, kind: Neighbourhoods) -> "PointSets":
         """The same shapes, whose points have numbers of their neighbourhoods in a cloud of `Preparation.cloud_points`.
 
-        Sets are drawn from that cloud: of a pool with more points, from a random part. The numbers are computed once
-        per pool.
+        Sets are drawn from that cloud: of a cache with more points, from a random part. The numbers are computed once
+        per cache.
         """
         if kind == self.neighbourhoods:
             return self
         view = copy.copy(self)
         if kind != "none":
             most = max(self.size, CLOUD_POINTS)
-            view.source_pool = pool_with_neighbourhoods(self.source_pool, kind, most, self.options.data_seed)
+            view.point_cache = cache_with_neighbourhoods(self.point_cache, kind, most, self.options.data_seed)
         view.neighbourhoods = kind
         return view
 
@@ -256,7 +256,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         The copies are made once, and have their own neighbourhoods.
         """
         view, most = copy.copy(self), max(self.size, CLOUD_POINTS)
-        view.source_pool = pool_with_copies(self.source_pool, kind, most, self.options.data_seed, change, seed)
+        view.point_cache = cache_with_copies(self.point_cache, kind, most, self.options.data_seed, change, seed)
         view.neighbourhoods, view.has_copies = kind, True
         return view
 
@@ -280,9 +280,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             found = f"{len(given):,}" if given.ndim == 1 else described(groups)
             raise InputError(f"groups must be one for each of the {len(self):,} sets, got {found}")
         numbers = number_groups(given.tolist())
-        whole = int(numbers.max(initial=-1)) + 1 + np.arange(len(self.source_pool))  # others are alone
+        whole = int(numbers.max(initial=-1)) + 1 + np.arange(len(self.point_cache))  # others are alone
         whole[self.rows.numpy()] = numbers
-        return self.of_pool(replace(self.source_pool, groups=whole))
+        return self.with_cache(replace(self.point_cache, groups=whole))
 
     def split_validation(self, fraction: float, seed: int) -> tuple["PointSets", "PointSets"]:
         """Split into training and validation sets, stratified by class.
@@ -321,12 +321,12 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             "source": self.source,
             "split": self.split,
             "shapes": len(self),
-            "skipped": len(self.source_pool.skipped),
-            **({"left_out": list(self.source_pool.skipped)} if self.source_pool.skipped else {}),
+            "skipped": len(self.point_cache.skipped),
+            **({"left_out": list(self.point_cache.skipped)} if self.point_cache.skipped else {}),
             "classes": list(self.classes),
             **self.options.describe(),
-            "pool_points": int(self.source_pool.sizes.max(initial=0)),
-            "sampler": self.source_pool.sampler,
+            "cache_points": int(self.point_cache.sizes.max(initial=0)),
+            "sampler": self.point_cache.sampler,
             "up": self.up,
             "fingerprint": self.fingerprint,
             "preparation": self.preparation.as_dict(),
@@ -341,15 +341,15 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         arrays keep them.
         """
         how = self.options.normalize
-        if how == "standardize" and self.source_pool.is_centred(self.rows.numpy()):
+        if how == "standardize" and self.point_cache.is_centred(self.rows.numpy()):
             how = "center-standardize"
         return Preparation(
             points=self.size,
             normalize=how,
             up=self.up,
             kinds=tuple(sorted(({suffix_of(name) for name in self.names} & SHAPE_SUFFIXES) - {*self.options.turned})),
-            sampler=self.options.sampler if self.source_pool.sampler in SAMPLERS else "uniform",
-            pool_points=max(1, int(self.source_pool.sizes.max(initial=0))),
+            sampler=self.options.sampler if self.point_cache.sampler in SAMPLERS else "uniform",
+            cache_points=max(1, int(self.point_cache.sizes.max(initial=0))),
             features=self.options.features,
             inputs=self.inputs,
             keep_outliers=self.options.keep_outliers or not is_on_disk(self.source),
@@ -359,13 +359,13 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     @functools.cached_property
     def fingerprint(self) -> str:
         """A hash of the classes and of the names, labels and points of all shapes, in order; not of file paths."""
-        return self.source_pool.fingerprint(self.rows.tolist(), self.options.arrays[1:])
+        return self.point_cache.fingerprint(self.rows.tolist(), self.options.arrays[1:])
 
     def _choose(self, rows: Tensor) -> None:
         self.rows = rows
-        self.labels = torch.from_numpy(self.source_pool.labels)[rows]
-        self.names = [self.source_pool.names[row] for row in rows.tolist()]
-        groups = self.source_pool.groups
+        self.labels = torch.from_numpy(self.point_cache.labels)[rows]
+        self.names = [self.point_cache.names[row] for row in rows.tolist()]
+        groups = self.point_cache.groups
         self.groups = None if groups is None else groups[rows.numpy()]
         odd = ((self.labels < 0) | (self.labels >= len(self.classes))).nonzero().flatten().tolist()
         if odd:
@@ -375,8 +375,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             )
 
     def _fixed(self, rows: NDArray[np.int64]) -> Indices:
-        """Fixed subsets of some rows of the pool."""
-        return fixed_indices(self.source_pool, rows, self.size, self.options.data_seed)
+        """Fixed subsets of some rows of the cache."""
+        return fixed_indices(self.point_cache, rows, self.size, self.options.data_seed)
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without cached properties, for copies and worker processes."""

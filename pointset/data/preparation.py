@@ -63,7 +63,7 @@ class Preparation(WithFeatures):
     """Suffixes of files whose upward axis is that of the sets; others have the usual axis of their format."""
     sampler: Sampler = "uniform"
     """How points are sampled on meshes; see `pointset.data.sampling`."""
-    pool_points: PointCount = 2048
+    cache_points: PointCount = 2048
     """Points of the largest training shape; so many are sampled on a mesh by another sampler than "uniform", a random
     part of which is the set."""
     features: tuple[str, ...] = ()
@@ -135,8 +135,8 @@ class Preparation(WithFeatures):
         if lacking := ", ".join(self.further):
             raise PointsetError(f"a mesh has no {lacking}, which the model needs of its points: give a point cloud")
         mesh = Mesh(turned_up(mesh.vertices, now, self.up), mesh.faces)
-        # In training, a set is a random part of a pool whose points are spread evenly; it is not spread evenly itself.
-        drawn = self.cloud_points if self.sampler == "uniform" else max(self.cloud_points, self.pool_points)
+        # In training, a set is a random part of a cache whose points are spread evenly; it is not spread evenly itself.
+        drawn = self.cloud_points if self.sampler == "uniform" else max(self.cloud_points, self.cache_points)
         cloud = Cloud(*sample_points(mesh, drawn, seed=seed, sampler=self.sampler, normals=True))
         if drawn > self.cloud_points:
             cloud = cloud[downsample(cloud.points, self.cloud_points, seed=seed)]
@@ -145,7 +145,7 @@ class Preparation(WithFeatures):
     def _prepare_cloud(
         self, cloud: Cloud, now: str, seed: int, keep: bool, name: str, *, untouched: bool = False
     ) -> Prepared:
-        fewest = int(self.least * min(self.cloud_points, self.pool_points))
+        fewest = int(self.least * min(self.cloud_points, self.cache_points))
         if self.neighbourhoods != "none" and len(cloud.points) < fewest:
             warnings.warn(
                 f"clouds of fewer than {fewest:,} points say little of neighbourhoods, which the model "

@@ -3,13 +3,13 @@
 import shlex
 from pathlib import Path
 
+from pointset.data.cache.manifest import hash_source
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
 from pointset.data.dataset import keys_of_all_splits, list_again
 from pointset.data.likeness.siblings import GIVEN, LIKENESS, named_groups
 from pointset.data.options import SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
-from pointset.data.pools.manifest import hash_source
 from pointset.errors import quoted
 
 CONFIRMED = 300

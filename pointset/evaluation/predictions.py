@@ -182,7 +182,7 @@ def evaluate_in_training(model: nn.Module, data: PointSets, *, batch_size: int =
         )
     for name, row in zip(data.names, prediction.logits, strict=True):
         if not row.isfinite().all():
-            fault = data.source_pool.fault(data.rows.tolist(), data.options.normalize)
+            fault = data.point_cache.fault(data.rows.tolist(), data.options.normalize)
             cause = fault or "check whether the weights are finite"
             raise PointsetError(f"the model's output for shape {quoted(name)} is not finite: {cause}")
     logits = prediction.logits.cpu().numpy()

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.data.dataset import PointSets
-from pointset.data.pool import Pool
+from pointset.data.point_cache import PointCache
 from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError
 from pointset.evaluation.corruptions import MODELNET40_C, SEVERITIES, corrupt_clouds, find_corruption
@@ -121,7 +121,7 @@ def robustness(
 def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) -> PointSets:
     """The fixed sets of a dataset under one corruption, as a dataset.
 
-    density_inc returns half of its points, so it gets twice as many from the pools, if they hold them for every shape.
+    density_inc returns half of its points, so it gets twice as many from the caches, if they hold them for every shape.
     Otherwise it gets the sets' own, and a model sees half as many points as it was trained on.
 
     Args:
@@ -198,9 +198,9 @@ def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) ->
     arrays = {"normals": rows[:, 3:6]} if normals else {}
     arrays |= {"features": rows[:, 3 + 3 * normals :]} if data.options.further else {}
     labels, offsets = data.labels.numpy(), np.cumsum([0, *map(len, clouds)])
-    pool = Pool(rows[:, :3], data.names, labels, list(data.classes), "derived", offsets=offsets, arrays=arrays)
+    cache = PointCache(rows[:, :3], data.names, labels, list(data.classes), "derived", offsets=offsets, arrays=arrays)
     options = replace(data.options, points=size, data_seed=seed)
-    return PointSets(pool, options, name=data.name, source=data.source, split=data.split)
+    return PointSets(cache, options, name=data.name, source=data.source, split=data.split)
 
 
 def write_robustness(folder: Path, model: nn.Module, test: PointSets) -> None:

@@ -159,7 +159,7 @@ class Classification(Objective):
 
     def fault(self) -> str:
         """The first shape that is not finite or far too large, in words; empty if there is none."""
-        return self.train.source_pool.fault(self.train.rows.tolist(), self.train.options.normalize)
+        return self.train.point_cache.fault(self.train.rows.tolist(), self.train.options.normalize)
 
     def weight(self, batch: Batch) -> float:
         """The sum of the weights of the labels, by which `cross_entropy` divides; without weights the size."""

@@ -28,7 +28,7 @@ from pointset.data import PointSets, read_mesh, sample_points
 from pointset.data.augmentations import augmentation_from_names
 from pointset.data.batches import batches
 from pointset.data.options import DataOptions
-from pointset.data.pool import Pool
+from pointset.data.point_cache import PointCache
 
 Task = Callable[[Path], Any]
 
@@ -141,17 +141,17 @@ def shapes10_folder() -> Path:
     return locate_data("shapes10", progress=True)[1]
 
 
-def modelnet40_sized(folder: Path, points: int, pool_points: int) -> PointSets:
-    """Sets from a pool of random points on disk, as many shapes as ModelNet40 trains on: 1.2 GB for pools of 10,000."""
+def modelnet40_sized(folder: Path, points: int, cache_points: int) -> PointSets:
+    """Sets from a cache of random points on disk, as many shapes as ModelNet40 trains on: 1.2 GB for 10,000 each."""
     shapes, path = 9_843, folder / "points.npy"
-    whole = np.lib.format.open_memmap(path, "w+", np.float32, (shapes, pool_points, 3))
+    whole = np.lib.format.open_memmap(path, "w+", np.float32, (shapes, cache_points, 3))
     rng = np.random.default_rng(0)
     for row in range(shapes):
-        whole[row] = rng.standard_normal((pool_points, 3), dtype=np.float32)
+        whole[row] = rng.standard_normal((cache_points, 3), dtype=np.float32)
     whole.flush()
     names, classes = [f"shape{row}" for row in range(shapes)], [str(label) for label in range(40)]
     return PointSets(
-        Pool(np.load(path, mmap_mode="r"), names, np.arange(shapes) % 40, classes, "uniform"),
+        PointCache(np.load(path, mmap_mode="r"), names, np.arange(shapes) % 40, classes, "uniform"),
         DataOptions(points=points),
     )
 
@@ -166,8 +166,8 @@ def loading(sets: PointSets, rounds: int) -> tuple[str, ...]:
         "step": lambda: training_step(model, lambda: model(batch.points, batch.mask)),
     }
     draw, step = (times.seconds for times in interleaved(works, 4 * rounds).values())
-    pool = f"{len(sets):,} x {sets.source_pool.points.shape[1]:,}"
-    return pool, f"{sets.size:,}", f"{1e3 * draw:.1f}", f"{1e3 * step:.1f}", f"{100 * draw / step:.1f} %"
+    cache = f"{len(sets):,} x {sets.point_cache.points.shape[1]:,}"
+    return cache, f"{sets.size:,}", f"{1e3 * draw:.1f}", f"{1e3 * step:.1f}", f"{100 * draw / step:.1f} %"
 
 
 def bench(

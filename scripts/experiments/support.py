@@ -56,7 +56,7 @@ HEADS = [
 def load(folder: Path) -> PointSets:
     """The shapes of both splits of the folder, which are split anew."""
     splits = [load_dataset(folder, split, POINTS, up="z", progress=False) for split in ("train", "test")]
-    X, y = (np.concatenate([getattr(one.source_pool, name) for one in splits]) for name in ("points", "labels"))
+    X, y = (np.concatenate([getattr(one.point_cache, name) for one in splits]) for name in ("points", "labels"))
     return from_arrays(X, y, splits[0].classes, points=POINTS, normalize="center-standardize", up="z")
 
 

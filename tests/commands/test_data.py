@@ -1,4 +1,4 @@
-"""`pointset data`: cards, what a folder holds, its pools; and no control character of a name reaches the terminal."""
+"""`pointset data`: cards, what a folder holds, its caches; and no control character of a name reaches the terminal."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def test_a_folder_is_shown(folder: Path, capsys: pytest.CaptureFixture[str], tmp
     for words in ("2 classes", "tall is the largest with 5", "high the smallest with 2", "5 train", "2 test", "seed 0"):
         assert words in said, said
     assert "up: y (assumed" in said
-    assert not (tmp_path / "home" / "pools").exists()  # nothing was built to look at it
+    assert not (tmp_path / "home" / "cache").exists()  # nothing was built to look at it
     with Image.open(tmp_path / "sheet.png") as picture:
         assert picture.width > 500
 
@@ -65,14 +65,14 @@ def test_shapes_stand_on_the_picture_as_the_axis_says(folder: Path, tmp_path: Pa
     assert heights["auto"] > 1.2 * heights["z"], heights
 
 
-def test_pools_are_verified(folder: Path, capsys: Any) -> None:
-    assert "has no pool in" in fail(capsys, "data", "verify", folder)
-    pointset.load_dataset(folder, up="y", points=16, pool_points=16, progress=False)
-    succeed(capsys, "data", "show", folder)  # writes its picture beside the pools
-    assert succeed(capsys, "data", "verify", folder).count("sound") == 1, "a picture among the pools is not one"
+def test_caches_are_verified(folder: Path, capsys: Any) -> None:
+    assert "has no cache in" in fail(capsys, "data", "verify", folder)
+    pointset.load_dataset(folder, up="y", points=16, cache_points=16, progress=False)
+    succeed(capsys, "data", "show", folder)  # writes its picture beside the caches
+    assert succeed(capsys, "data", "verify", folder).count("sound") == 1, "a picture among the caches is not one"
     (folder / "tall" / "0.obj").write_text("v 0 0 0\n")
     printed, said = fail_late(capsys, "data", "verify", folder)
-    assert "tall/0.obj has changed since the pool was made" in printed
+    assert "tall/0.obj has changed since the cache was made" in printed
     assert "rm -r" in said
 
 
@@ -111,7 +111,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int | Non
 def test_no_command_prints_what_a_terminal_obeys(parts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     damaged = parts / NASTY / "train" / f"{NASTY}.off"
     damaged.write_text(f"OFF {NASTY[:9]}\n3 1 0\n")
-    sets = ("--data", str(parts), "--points", "8", "--pool-points", "16", "--epochs", "1", "--dim", "8")
+    sets = ("--data", str(parts), "--points", "8", "--cache-points", "16", "--epochs", "1", "--dim", "8")
     assert SHOWN[:10] in printed(capsys, "train", "rff-pma", "--run", "run", *sets, code=2)
     damaged.unlink()
     printed(capsys, "train", "rff-pma", "--run", "run", *sets)

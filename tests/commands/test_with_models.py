@@ -91,7 +91,7 @@ def normals(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / f"{number}.off").write_text(BOX.replace("2 0 0", f"{1 + number} 0 0"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("POINTSET_HOME", str(folder / "home"))
-        sizes = ("--points", "16", "--pool-points", "32", "--dim", "8", "--heads", "2", "--epochs", "1")
+        sizes = ("--points", "16", "--cache-points", "32", "--dim", "8", "--heads", "2", "--epochs", "1")
         options = (*sizes, "--features", "normals", "--run", str(folder / "run"), "--augment", "rotate-up")
         main(["train", "isab4-pma", "--data", str(folder / "parts"), *options])
     return folder

@@ -141,7 +141,7 @@ def test_the_protocol_is_what_runs_share_and_no_more(read):
     [
         ("[recepie]", ("'recepie'", "recipe?")),
         ("[recipe]\nepoch = 3", ("'epoch'", "Recipe", "epochs, steps")),
-        ("[sets]\nnormalise = 'none'", ("'normalise'", "DataOptions", "points, pool_points")),
+        ("[sets]\nnormalise = 'none'", ("'normalise'", "DataOptions", "points, cache_points")),
         ("[sets]\npoints = 100", ("sets.points",)),
         ("sets = 100", ("sets", "100")),
         ("points = '100'", ("points", "('100',)")),

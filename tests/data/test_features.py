@@ -55,7 +55,7 @@ def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path, home):
 
 
 def test_normals_of_meshes_stand_behind_the_coordinates(few, home):
-    sets = pointset.load_dataset(few, points=9, pool_points=30, features="normals", progress=False)
+    sets = pointset.load_dataset(few, points=9, cache_points=30, features="normals", progress=False)
     assert sets.inputs == 6
     with pytest.raises(PointsetError, match=r"meshes.*colors"):
         pointset.load_dataset(few, features="colors", progress=False)
@@ -91,14 +91,14 @@ def test_points_keep_their_features(change):
 
 
 @pytest.mark.parametrize("sizes", [(9, 9), (9, 4)], ids=["even", "ragged"])
-def test_any_array_of_a_pool_follows_its_points(sizes, tmp_path):
+def test_any_array_of_a_cache_follows_its_points(sizes, tmp_path):
     """Here ten times the coordinates."""
     points = RNG.integers(0, 100, (sum(sizes), 3)).astype(np.float32)
     np.save(tmp_path / "normals.npy", 10 * points)
     normals = np.load(tmp_path / "normals.npy", mmap_mode="r")
     even = sizes == (9, 9)
     options = DataOptions(points=7, normalize="none", features=("normals",))
-    pool = pointset.data.Pool(
+    cache = pointset.data.PointCache(
         points.reshape(2, 9, 3) if even else points,
         ["a", "b"],
         np.arange(2),
@@ -107,7 +107,7 @@ def test_any_array_of_a_pool_follows_its_points(sizes, tmp_path):
         arrays={"normals": np.ascontiguousarray(normals).reshape(2, 9, 3) if even else normals},
         offsets=None if even else np.cumsum([0, *sizes]),
     )
-    sets = pickle.loads(pickle.dumps(pointset.data.PointSets(pool, options)))
+    sets = pickle.loads(pickle.dumps(pointset.data.PointSets(cache, options)))
     for rows in (sets.points, sets.draw([1, 0], torch.Generator().manual_seed(0))):
         assert torch.equal(rows[..., 3:], 10 * rows[..., :3])
     assert (sets.mask is None) == even

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from command_line import succeed
-from toy import pool, save, write_pools, write_shapes
+from toy import random_cache, save, write_clouds_release, write_shapes
 
 import pointset
 from pointset import DataOptions, PointsetError, load_dataset
@@ -25,23 +25,25 @@ from pointset.data.shapes10 import build_shapes10
 
 
 def test_a_folder_of_the_hdf5_layout(tmp_path):
-    folder = write_pools(tmp_path / "release")
+    folder = write_clouds_release(tmp_path / "release")
     data = load_dataset(folder, "test", points=7)
     assert (len(data), data.classes, data.up, data.name) == (6, ["class0", "class1", "class2"], "z", "release")
     assert data.points.shape == (6, 7, 3)
     assert load_dataset(str(folder), points=7, up="y").up == "y"
-    np.testing.assert_array_equal(data.source_pool.points, pool(6, 3, seed=6).points)
+    np.testing.assert_array_equal(data.point_cache.points, random_cache(6, 3, seed=6).points)
 
 
 def test_a_class_that_is_in_one_split_alone_is_named(home, few):
     (few / "class1" / "train").rename(few / "class1" / "test")
     with pytest.warns(UserWarning, match=r"few has classes only in train: class0, only in test: class1$"):
-        load_dataset(few, points=5, pool_points=5)
+        load_dataset(few, points=5, cache_points=5)
 
 
-def test_more_points_than_a_pool_are_refused_before_it_is_made(home, few):
-    with pytest.raises(PointsetError, match=r"points=6 is more than the 5 .*few.*--points 5.*--pool-points of `train`"):
-        load_dataset(few, points=6, pool_points=5)
+def test_more_points_than_a_cache_are_refused_before_it_is_made(home, few):
+    with pytest.raises(
+        PointsetError, match=r"points=6 is more than the 5 .*few.*--points 5.*--cache-points of `train`"
+    ):
+        load_dataset(few, points=6, cache_points=5)
     assert not home.exists()
 
 
@@ -61,14 +63,14 @@ ZIP = r"{home}/datasets.*https?://\S+\.zip"
     ],
 )
 def test_what_cannot_be_loaded_is_refused(data, options, words, tmp_path, home):
-    release = write_pools(tmp_path / "release")
+    release = write_clouds_release(tmp_path / "release")
     with pytest.raises(PointsetError, match=words.replace("{home}", str(home))):
         load_dataset(release if data == "release" else data, **{"points": 7, **options})
 
 
 @pytest.mark.parametrize("name", ["modelnet40_ply_hdf5_2048", "modelnet40-hdf5"])
 def test_a_cards_data_is_found_and_compared_with_the_card(home, name):
-    folder = write_pools(home / "datasets" / name, classes=40)
+    folder = write_clouds_release(home / "datasets" / name, classes=40)
     with pytest.raises(PointsetError, match=r"other classes than modelnet40-hdf5 \(.*airplane.*unpack it again"):
         load_dataset("modelnet40-hdf5", points=7)
     (folder / "shape_names.txt").write_text("\n".join(load_card("modelnet40-hdf5").classes))
@@ -82,23 +84,23 @@ def test_the_embedded_data_set_is_built_at_first_use_and_turned_to_the_axis_of_a
         monkeypatch.setattr(module, "load_card", lambda name: card)
     monkeypatch.setattr(locate, "build_shapes10", partial(build_shapes10, train=1, test=2))
     for split, count in card.splits.items():
-        data = load_dataset("shapes10", split, points=7, pool_points=9)
+        data = load_dataset("shapes10", split, points=7, cache_points=9)
         assert (len(data), data.classes, data.up, data.name) == (count, list(card.classes), "y", "shapes10")
     with pytest.warns(UserWarning, match="shapes10 has Y up, and the model's shapes have Z up"):
         turned = load_like(data.describe() | {"up": "z", "source": "/another"}, "test", "shapes10")
     np.testing.assert_allclose(turned.points.numpy(), turned_up(data.points.numpy(), "y", "z"), atol=1e-6)
     (home / "datasets" / "shapes10" / "mug" / "train" / "mug_0001.off").unlink()
     with pytest.raises(PointsetError, match=r"has 9 train shapes where shapes10 has 10: delete that folder"):
-        load_dataset("shapes10", points=7, pool_points=9)
+        load_dataset("shapes10", points=7, cache_points=9)
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "fps"])
 def test_a_file_is_sampled_as_the_sets_were(home, few, sampler):
     """A random part of points that are spread evenly is not spread evenly, and a model knows such parts alone."""
-    model = load_dataset(few, points=8, pool_points=40, sampler=sampler).preparation
+    model = load_dataset(few, points=8, cache_points=40, sampler=sampler).preparation
     path = few / "class0" / "train" / "shape0.off"
-    pool = sample_points(read_mesh(path), 40, seed=3, sampler=sampler)
-    expected = pool[:8] if sampler == "uniform" else pool[downsample(pool, 8, seed=3)]
+    cache = sample_points(read_mesh(path), 40, seed=3, sampler=sampler)
+    expected = cache[:8] if sampler == "uniform" else cache[downsample(cache, 8, seed=3)]
     np.testing.assert_array_equal(model.prepare(path, points=8, seed=3).raw, expected)
     assert model.prepare(path, points=50).points.shape == (50, 3)
 
@@ -133,7 +135,7 @@ def objs(tmp_path, home):
 
 
 def load(data: Path, **options: Any) -> pointset.PointSets:
-    return pointset.load_dataset(data, points=8, pool_points=20, progress=False, **options)
+    return pointset.load_dataset(data, points=8, cache_points=20, progress=False, **options)
 
 
 def with_objs_turned(sets: pointset.PointSets, normals: bool = False) -> list[np.ndarray]:
@@ -148,8 +150,8 @@ def test_a_folder_of_obj_files_is_not_taken_for_z_up_in_silence(objs):
     assert (sets.up, sets.describe()["up"], len(warned)) == ("y", "y", 1)
     said = load(objs, up="z")
     assert said.up == "z"
-    assert torch.equal(said.points, sets.points)  # pools and points know no axis
-    assert said.source_pool.fingerprint([0]) == sets.source_pool.fingerprint([0])
+    assert torch.equal(said.points, sets.points)  # caches and points know no axis
+    assert said.point_cache.fingerprint([0]) == sets.point_cache.fingerprint([0])
     with pytest.warns(UserWarning, match="Y up"):
         assert load(objs, up="auto").describe() == sets.describe()
 

@@ -191,11 +191,11 @@ def test_sets_that_are_turned_to_their_axes_turn_their_numbers(how, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_pool_that_has_more_numbers_gives_those_of_a_kind(kind):
+def test_a_cache_that_has_more_numbers_gives_those_of_a_kind(kind):
     alone, whole = (pointset.from_arrays(np.stack([blob(n=40)] * 2), [0, 1]) for _ in range(2))
     whole.with_neighbourhoods("both")
     told = whole.with_neighbourhoods(kind)
-    assert [*told.source_pool.arrays] == ["both"]
+    assert [*told.point_cache.arrays] == ["both"]
     assert torch.equal(told.points, alone.with_neighbourhoods(kind).points)
 
 
@@ -217,16 +217,16 @@ def copied(sets: PointSets, *names: str, seed: int = 0) -> PointSets:
 @pytest.mark.parametrize("name", sorted(SURROUNDINGS))
 def test_numbers_of_a_copy_are_those_of_its_own_distinct_points(name, ragged):
     sets = sets_of(ragged)
-    pool, given = copied(sets, name).source_pool, sets.source_pool
-    assert len(pool) == len(given) * (1 + COPIES)
+    cache, given = copied(sets, name).point_cache, sets.point_cache
+    assert len(cache) == len(given) * (1 + COPIES)
     changed = 0
-    for row in range(len(pool)):
-        cloud, numbers = pool.cloud(row), pool.cloud(row, "shifts")
-        assert pool.labels[row] == given.labels[row % len(given)]
+    for row in range(len(cache)):
+        cloud, numbers = cache.cloud(row), cache.cloud(row, "shifts")
+        assert cache.labels[row] == given.labels[row % len(given)]
         changed += not np.array_equal(cloud, given.cloud(row % len(given)))
         distinct, places = np.unique(cloud, axis=0, return_inverse=True)
         assert np.array_equal(numbers, stored_numbers(distinct, "shifts")[places])
-        columns = (given.cloud(row % len(given), "features"), pool.cloud(row, "features"))
+        columns = (given.cloud(row % len(given), "features"), cache.cloud(row, "features"))
         assert set(columns[1].ravel()) <= set(columns[0].ravel())  # points that are left have their features
     assert 0 < changed <= len(given) * COPIES
 
@@ -243,7 +243,7 @@ def test_only_the_training_view_draws_from_copies():
 
 
 def test_copies_depend_on_the_seed_alone():
-    first, again, other = (copied(sets_of(ragged=False), seed=seed).source_pool.points for seed in (0, 0, 1))
+    first, again, other = (copied(sets_of(ragged=False), seed=seed).point_cache.points for seed in (0, 0, 1))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 

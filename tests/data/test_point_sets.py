@@ -1,4 +1,4 @@
-"""Views of a pool of points: fixed and random subsets, splits, batches, shared files, clouds of several sizes."""
+"""Views of a point cache: fixed and random subsets, splits, batches, shared files, clouds of several sizes."""
 
 import dataclasses
 import itertools
@@ -9,40 +9,40 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from toy import P, pool, save
+from toy import P, random_cache, save
 
 from pointset import DataOptions, PointsetError, PointSets, load_dataset
-from pointset.data import Pool, augmentation_from_names, normalize_points
+from pointset.data import PointCache, augmentation_from_names, normalize_points
 from pointset.data.batches import batches, batches_of_rows, epoch_generator, fixed_batches
 from pointset.data.dataset import load_like
-from pointset.data.pool import random_subsets
+from pointset.data.point_cache import random_subsets
 from pointset.data.unusable import UnreadableShapesError
 from pointset.runs.workers import torch_threads
 
 
 def sets(**options: Any) -> PointSets:
     where = {name: options.pop(name) for name in ("name", "source") if name in options}
-    return PointSets(pool(), DataOptions(**{"points": 5, "normalize": "none", **options}), **where)
+    return PointSets(random_cache(), DataOptions(**{"points": 5, "normalize": "none", **options}), **where)
 
 
-def labelled(*labels: int) -> Pool:
+def labelled(*labels: int) -> PointCache:
     """A shape of 4 points for each label, of two classes."""
     points = np.random.default_rng(0).normal(size=(len(labels), 4, 3)).astype(np.float32)
-    return Pool(points, [f"s{row}" for row in range(len(labels))], np.array(labels), ["a", "b"], "uniform")
+    return PointCache(points, [f"s{row}" for row in range(len(labels))], np.array(labels), ["a", "b"], "uniform")
 
 
-def rows_in_pool(points: torch.Tensor, pool_points: np.ndarray) -> list[int]:
-    """The index in the pool of each point; each must be in the pool."""
-    equal = (points.numpy()[:, None, :] == pool_points[None]).all(2)
+def rows_in_cache(points: torch.Tensor, cache_points: np.ndarray) -> list[int]:
+    """The index in the cache of each point; each must be in the cache."""
+    equal = (points.numpy()[:, None, :] == cache_points[None]).all(2)
     assert (equal.sum(1) == 1).all()
     return equal.argmax(1).tolist()
 
 
-def test_items_of_the_evaluation_view_are_different_points_of_the_pool_and_labels():
+def test_items_of_the_evaluation_view_are_different_points_of_the_cache_and_labels():
     data = sets()
     assert (len(data), data.points.shape, data.points.dtype) == (30, (30, 5, 3), torch.float32)
     for row in range(30):
-        assert len(set(rows_in_pool(data.points[row], data.source_pool.points[row]))) == 5
+        assert len(set(rows_in_cache(data.points[row], data.point_cache.points[row]))) == 5
     points, label = data[7]
     torch.testing.assert_close(points, data.points[7])
     assert (label, type(label), data.labels.dtype) == (1, int, torch.int64)
@@ -59,13 +59,13 @@ def test_the_fixed_subset_depends_on_seed_and_name_only():
     assert not torch.equal(data.points, sets(data_seed=1).points)
     torch.testing.assert_close(data.subset([20, 3]).points, data.points[[20, 3]], rtol=0, atol=0)
     torch.testing.assert_close(sets(points=11).points[:, :5], data.points, rtol=0, atol=0)  # fewer are the first ones
-    same_cloud = pool(2)
+    same_cloud = random_cache(2)
     same_cloud.points[1] = same_cloud.points[0]
     twins = PointSets(same_cloud, DataOptions(points=5, normalize="none"))
     assert not torch.equal(twins.points[0], twins.points[1])
 
 
-def test_normalisation_sees_the_subset_and_not_the_pool():
+def test_normalisation_sees_the_subset_and_not_the_cache():
     expected = normalize_points(sets().points, "standardize")
     torch.testing.assert_close(sets(normalize="standardize").points, expected)
     drawn = sets(normalize="unit-sphere").draw(range(30), torch.Generator().manual_seed(0))
@@ -78,7 +78,7 @@ def test_points_that_a_prediction_made_can_be_trained_on():
         assert not data.points.is_inference()
 
 
-def test_draws_are_fresh_subsets_of_the_right_pools():
+def test_draws_are_fresh_subsets_of_the_right_caches():
     data = sets()
     generator = torch.Generator().manual_seed(0)
     first, second = data.draw([4, 17], generator), data.draw([4, 17], generator)
@@ -86,11 +86,11 @@ def test_draws_are_fresh_subsets_of_the_right_pools():
     assert not torch.equal(first, second)
     for points in (first, second):
         for row, cloud in zip((4, 17), points, strict=True):
-            assert len(set(rows_in_pool(cloud, data.source_pool.points[row]))) == 5
+            assert len(set(rows_in_cache(cloud, data.point_cache.points[row]))) == 5
     again = data.draw(torch.tensor([4, 17]), torch.Generator().manual_seed(0))
     torch.testing.assert_close(first, again, rtol=0, atol=0)
     whole = sets(points=P).draw([2], torch.Generator().manual_seed(0))[0]
-    assert sorted(rows_in_pool(whole, data.source_pool.points[2])) == list(range(P))
+    assert sorted(rows_in_cache(whole, data.point_cache.points[2])) == list(range(P))
 
 
 @pytest.mark.parametrize(("available", "count"), [(6, 1), (6, 2), (6, 3), (6, 4), (7, 6), (5, 2)])
@@ -113,13 +113,13 @@ def test_subsets_of_any_size_have_different_members(available, count):
     assert random_subsets(available, count, 0, torch.Generator()).shape == (0, count)
 
 
-def test_a_subset_shares_the_pool_and_keeps_what_belongs_together():
+def test_a_subset_shares_the_cache_and_keeps_what_belongs_together():
     data = sets(up="y", name="x", data_seed=3)
     part = data.subset([9, 4, 29]).subset([2, 0])
-    assert part.source_pool.points is data.source_pool.points
+    assert part.point_cache.points is data.point_cache.points
     assert (part.names, part.labels.tolist()) == (["shape29", "shape9"], [2, 0])
     assert (part.up, part.name, part.options, part.size, part.classes) == ("y", "x", data.options, 5, data.classes)
-    rows_in_pool(part.draw([0], torch.Generator().manual_seed(0))[0], data.source_pool.points[29])
+    rows_in_cache(part.draw([0], torch.Generator().manual_seed(0))[0], data.point_cache.points[29])
 
 
 @pytest.mark.parametrize(
@@ -143,10 +143,10 @@ def test_validation_is_a_rounded_share_of_each_class_and_leaves_one_shape(labels
     assert any(data.split_validation(fraction, seed=seed)[1].names != validation.names for seed in range(9))
 
 
-def changed(row: int) -> Pool:
-    points = pool().points.copy()
+def changed(row: int) -> PointCache:
+    points = random_cache().points.copy()
     points[row, 7, 1] = np.nextafter(points[row, 7, 1], np.float32(np.inf))
-    return dataclasses.replace(pool(), points=points)
+    return dataclasses.replace(random_cache(), points=points)
 
 
 def test_the_fingerprint_tells_any_change_of_the_data_and_nothing_else(home, few):
@@ -156,20 +156,22 @@ def test_the_fingerprint_tells_any_change_of_the_data_and_nothing_else(home, few
         data.subset(kept),
         data.subset(kept.flip(0)),
         PointSets(changed(29), DataOptions(points=5)),
-        PointSets(dataclasses.replace(pool(), classes=["class1", "class0", "class2"]), DataOptions(points=5)),
-        PointSets(dataclasses.replace(pool(), names=[f"part{row}" for row in range(30)]), DataOptions(points=5)),
+        PointSets(dataclasses.replace(random_cache(), classes=["class1", "class0", "class2"]), DataOptions(points=5)),
+        PointSets(
+            dataclasses.replace(random_cache(), names=[f"part{row}" for row in range(30)]), DataOptions(points=5)
+        ),
     ]
     assert len({data.fingerprint, *(other.fingerprint for other in others)}) == 6
     assert PointSets(changed(29), DataOptions(points=5)).subset(kept).fingerprint == others[0].fingerprint
-    mapped = load_dataset(few, "train", 5, pool_points=9)
-    assert mapped.source_pool.checksums
-    in_memory = dataclasses.replace(mapped.source_pool, points=np.array(mapped.source_pool.points), checksums=())
+    mapped = load_dataset(few, "train", 5, cache_points=9)
+    assert mapped.point_cache.checksums
+    in_memory = dataclasses.replace(mapped.point_cache, points=np.array(mapped.point_cache.points), checksums=())
     assert PointSets(in_memory, DataOptions(points=5)).fingerprint == mapped.fingerprint
 
 
 def numbered(shapes: int = 23) -> PointSets:
     """Shape i has label i, and all its points are in the plane x = i."""
-    whole = pool(shapes, classes=shapes, points=11)
+    whole = random_cache(shapes, classes=shapes, points=11)
     whole.points[..., 0] = np.arange(shapes)[:, None]
     return PointSets(whole, DataOptions(points=5, normalize="none"))
 
@@ -206,32 +208,32 @@ def test_epochs_mix_seed_and_number_the_same_way_on_every_machine():
 
 @pytest.fixture
 def mapped(tmp_path):
-    """Sets from a pool of 60 shapes, 3.6 MB on disk."""
-    whole = pool(60, 4, points=5000)
+    """Sets from a cache of 60 shapes, 3.6 MB on disk."""
+    whole = random_cache(60, 4, points=5000)
     np.save(tmp_path / "points.npy", whole.points)
     points = np.load(tmp_path / "points.npy", mmap_mode="r")
     return PointSets(dataclasses.replace(whole, points=points), DataOptions(points=100))
 
 
-def test_a_mapped_pool_is_pickled_as_its_path(mapped):
+def test_a_mapped_cache_is_pickled_as_its_path(mapped):
     assert mapped.points.shape == (60, 100, 3)
     pickled = pickle.dumps(mapped)
     assert len(pickled) < 20_000
     back = pickle.loads(pickled)
-    assert isinstance(back.source_pool.points, np.memmap)
+    assert isinstance(back.point_cache.points, np.memmap)
     assert torch.equal(back.points, mapped.points)
     assert back.fingerprint == mapped.fingerprint
     first, again = (data.draw([3, 5], torch.Generator().manual_seed(0)) for data in (back, mapped))
     assert torch.equal(first, again)
 
 
-def test_parts_of_arrays_and_files_are_pools_of_their_own(mapped):
+def test_parts_of_arrays_and_files_are_caches_of_their_own(mapped):
     whole = np.random.default_rng(0).standard_normal((4, 18, 3)).astype(np.float32)
-    gaps = Pool(whole[:, ::2], list("abcd"), np.arange(4), list("abcd"), "uniform")
+    gaps = PointCache(whole[:, ::2], list("abcd"), np.arange(4), list("abcd"), "uniform")
     assert gaps.points.flags.c_contiguous
     drawn = PointSets(gaps, DataOptions(points=9, normalize="none")).draw([2], torch.Generator().manual_seed(0))[0]
     assert sorted(drawn.tolist()) == sorted(whole[2, ::2].tolist())
-    part = Pool(mapped.source_pool.points[10:12], ["a", "b"], np.array([0, 1]), ["x", "y"], "uniform")
+    part = PointCache(mapped.point_cache.points[10:12], ["a", "b"], np.array([0, 1]), ["x", "y"], "uniform")
     data = PointSets(part, DataOptions(points=5, normalize="none"))
     assert torch.equal(pickle.loads(pickle.dumps(data)).points, data.points)
 
@@ -270,19 +272,21 @@ def test_a_set_has_at_most_n_points_and_keeps_all_if_it_has_fewer(folder):
     for number, row in by_name.items():
         points, label = data[row]
         assert (len(points), label) == (min(8, SIZES[number]), number % 2)
-        whole = {tuple(point) for point in data.source_pool.cloud(row).tolist()}
+        whole = {tuple(point) for point in data.point_cache.cloud(row).tolist()}
         assert {tuple(point) for point in points.tolist()} <= whole
         assert len(set(map(tuple, points.tolist()))) == len(points)
     assert data.points.shape == (7, 8, 3)
     assert data.mask is not None
     assert data.mask.sum(1).tolist() == data.sizes.tolist()
-    assert data.describe()["pool_points"] == 20
+    assert data.describe()["cache_points"] == 20
 
 
-def test_clouds_without_points_do_not_decide_whether_a_pool_is_centred():
+def test_clouds_without_points_do_not_decide_whether_a_cache_is_centred():
     points = np.array([[1, 0, 0], [-1, 0, 0], [5, 0, 0]], np.float32)
-    pool = Pool(points, ["empty", "centred", "off"], np.zeros(3, np.int64), ["a"], "", offsets=np.array([0, 0, 2, 3]))
-    assert [pool.is_centred(np.array(rows)) for rows in ([0, 1], [0, 2], [1, 2])] == [True, False, False]
+    cache = PointCache(
+        points, ["empty", "centred", "off"], np.zeros(3, np.int64), ["a"], "", offsets=np.array([0, 0, 2, 3])
+    )
+    assert [cache.is_centred(np.array(rows)) for rows in ([0, 1], [0, 2], [1, 2])] == [True, False, False]
 
 
 def test_batches_are_padded_with_zeros_and_masked(folder):

@@ -33,10 +33,10 @@ def chair():
 
 @pytest.fixture(scope="module", params=[*WIDTHS])
 def run(request, tmp_path_factory):
-    """A run on points of chairs and lamps, with and without neighbourhoods; 100 points of pools of 300."""
+    """A run on points of chairs and lamps, with and without neighbourhoods; 100 points of caches of 300."""
     folder = tmp_path_factory.mktemp("prepared")
     write_furniture(folder / "data", 3)
-    sets = pointset.load_dataset(folder / "data", points=100, pool_points=300, progress=False)
+    sets = pointset.load_dataset(folder / "data", points=100, cache_points=300, progress=False)
     model = pointset.create_model("rff-max", classes=2, dim=8, neighbourhoods=request.param)
     pointset.fit(model, sets, pointset.Recipe(epochs=1), run=folder / "run", progress=False)
     return folder / "run"

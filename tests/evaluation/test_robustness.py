@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from toy import Recorder, pool
+from toy import Recorder, random_cache
 
 import pointset
 from pointset import DataOptions, PointsetError, PointSets
@@ -17,7 +17,7 @@ from pointset.evaluation import Robustness, accuracy_by_size, corrupted_sets, ro
 
 def sets(shapes: int = 11, points: int = 96, size: int = 48, **options: Any) -> PointSets:
     """Shapes far from the origin and of all sizes, in two classes."""
-    source, rng = pool(shapes, classes=2, points=points), np.random.default_rng(3)
+    source, rng = random_cache(shapes, classes=2, points=points), np.random.default_rng(3)
     moved = source.points * rng.uniform(1, 9, (shapes, 1, 3)) + rng.uniform(-50, 50, (shapes, 1, 3))
     source = dataclasses.replace(source, points=moved.astype(np.float32))
     usual = {"points": size, "normalize": "unit-sphere", "up": "y"}
@@ -67,7 +67,7 @@ def test_shear_leaves_heights_alone_whatever_axis_is_up(up, axis):
             assert (after[:, other].sort().values - before[:, other].sort().values).abs().max() > 0.05
 
 
-def test_local_density_needs_twice_the_points_and_takes_them_from_the_pool():
+def test_local_density_needs_twice_the_points_and_takes_them_from_the_cache():
     wide, narrow = sets(points=96), sets(points=95)
     given = [corrupted_sets(data, "density_inc", 3) for data in (wide, narrow)]
     assert [found.size for found in given] == [48, 24]
@@ -77,8 +77,8 @@ def test_local_density_needs_twice_the_points_and_takes_them_from_the_pool():
 
 def test_sets_of_several_sizes_are_corrupted_each_at_its_own():
     sizes = np.array([30, 48, 7, 48, 30, 100])
-    offsets, flat = np.concatenate([[0], sizes.cumsum()]), pool(1, points=sizes.sum()).points[0]
-    data = PointSets(dataclasses.replace(pool(6, 2), points=flat, offsets=offsets), DataOptions(points=48))
+    offsets, flat = np.concatenate([[0], sizes.cumsum()]), random_cache(1, points=sizes.sum()).points[0]
+    data = PointSets(dataclasses.replace(random_cache(6, 2), points=flat, offsets=offsets), DataOptions(points=48))
     changed = corrupted_sets(data, "drop_global", 3)  # half of each
     assert changed.sizes.tolist() == [15, 24, 3, 24, 15, 24]
     assert corrupted_sets(data, "upsampling", 5).sizes.tolist() == [60, 96, 14, 96, 60, 96]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from toy import covering_models, pool, small
+from toy import covering_models, random_cache, small
 
 import pointset
 from pointset import AttentionMap, DataOptions, PointsetError, PointSets, find_map
@@ -171,7 +171,7 @@ def sets() -> PointSets:
     points = torch.rand(SHAPES, POINTS, 3, generator=torch.Generator().manual_seed(0)) - 0.5
     labels = torch.arange(SHAPES) % 2
     points = points * torch.where(labels == 0, 0.2, 1.0)[:, None, None].expand(-1, -1, 3)
-    own = replace(pool(SHAPES, classes=2), points=points.numpy())
+    own = replace(random_cache(SHAPES, classes=2), points=points.numpy())
     return PointSets(own, DataOptions(points=POINTS, normalize="none"))
 
 
@@ -219,7 +219,9 @@ def ragged() -> PointSets:
     sizes = [17, 5, 29, 11, 8, 23]
     points = torch.rand(sum(sizes), 3, generator=generator) + torch.tensor([1.0, 2.0, 3.0])
     offsets = np.cumsum([0, *sizes])
-    own = replace(pool(6, classes=2), points=points.numpy(), labels=np.array([0, 1, 1, 0, 1, 0]), offsets=offsets)
+    own = replace(
+        random_cache(6, classes=2), points=points.numpy(), labels=np.array([0, 1, 1, 0, 1, 0]), offsets=offsets
+    )
     return PointSets(own, DataOptions(points=29, normalize="none"))
 
 

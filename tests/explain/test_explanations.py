@@ -235,7 +235,7 @@ def test_of_a_product_of_classifiers_the_network_is_looked_into() -> None:
     told, more = (model_of("rff-max", neighbourhoods=kind) for kind in ("oriented", "invariant"))
     members = [told, svm, more]
     product = mix(members).eval()
-    product.preparation = replace(members[0].preparation, points=N, pool_points=N, neighbourhoods="all")
+    product.preparation = replace(members[0].preparation, points=N, cache_points=N, neighbourhoods="all")
     product.classes = list("abcd")
     seen = pointset.inspect_shape(product, CLOUD)
     assert [entry.kind for entry in seen.maps] == ["decides"]

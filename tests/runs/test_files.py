@@ -282,7 +282,7 @@ def read_and_refused(read: Callable[[], object], write: Callable[[Any], object],
         write(mutated)
         try:
             result = repr(read())
-        except (PointsetError, UserWarning) as error:  # a pool is made again, with a warning
+        except (PointsetError, UserWarning) as error:  # a cache is made again, with a warning
             messages.append(str(error))
         else:
             accepted += [mutated] if is_wrong and result != expected else []
@@ -390,17 +390,17 @@ def test_comparisons(name, compared):
     check(file, read)
 
 
-def test_pools(tmp_path, monkeypatch):
+def test_caches(tmp_path, monkeypatch):
     monkeypatch.setenv("POINTSET_HOME", str(tmp_path / "home"))
     for number in range(4):
         toy.write_mesh(tmp_path / "meshes" / f"class{number % 2}" / "train", number)
 
     def read() -> object:
-        sets = pointset.load_dataset(tmp_path / "meshes", points=5, pool_points=9, progress=False)
+        sets = pointset.load_dataset(tmp_path / "meshes", points=5, cache_points=9, progress=False)
         return sets.points, sets.names, sets.classes, sets.labels
 
     read()
-    (manifest,) = tmp_path.glob("home/pools/*/manifest.json")
+    (manifest,) = tmp_path.glob("home/cache/*/manifest.json")
     check(manifest, read)
 
 

@@ -15,7 +15,7 @@ import pointset
 from pointset import PointsetError, cli, fit_automatic
 from pointset.commands.train import _group_lines, _of_modelnet, _show
 from pointset.data.likeness.siblings import LIKENESS, Siblings
-from pointset.data.pool import AS_RELEASED
+from pointset.data.point_cache import AS_RELEASED
 from pointset.runs.spreadsheets import read_csv
 from pointset.training import automatic, candidates, fine_tuning
 from pointset.training.baselines import FOLDS
@@ -396,7 +396,7 @@ def test_groups_that_are_not_sure_are_said_to_be_uncertain(rule, name, said, tmp
     best = SimpleNamespace(siblings=Siblings(np.arange(16), rule, 0.9), never_held_out=())
     names = [name.format(row // 2, row % 2) + ".off" for row in range(16)]
     sets = SimpleNamespace(
-        names=names, labels=torch.arange(16) // 8, source="/folder", source_pool=SimpleNamespace(sampler=AS_RELEASED)
+        names=names, labels=torch.arange(16) // 8, source="/folder", point_cache=SimpleNamespace(sampler=AS_RELEASED)
     )
     lines = [*_group_lines(best, tmp_path, sets)]
     assert [text in line for text, line in zip(said, lines, strict=True)] == [True] * len(said)

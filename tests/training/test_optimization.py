@@ -179,7 +179,7 @@ def test_auto_chooses_the_faster_precision_and_results_name_it(speed, taken, mon
 
 
 POOLS = ("mean", "sum", "pma", "pma2", "asp", "gem", "top2", "fspool", "pswe8", "fpswe8", "cov4", "repset2", "max+pma")
-NAMES = [*(f"{name}-max" for name in ("none", "rff", "rffp", "sab", "isab4")), *(f"rff-{pool}" for pool in POOLS)]
+NAMES = [*(f"{name}-max" for name in ("none", "rff", "rffp", "sab", "isab4")), *(f"rff-{cache}" for cache in POOLS)]
 STEPS = [(name, masked) for name in NAMES for masked in (False, True)]
 STEPS += [("dumlp4-max", False), ("rff-dumlp4", False)]  # with a mask, their batch norm picks points by its values
 

@@ -15,7 +15,7 @@ from toy import Recorder, StopError, kill_at, numbers, same_weights, small, stop
 import pointset
 from pointset import DataOptions, PointsetError, PointSets, Recipe, load_run
 from pointset.cli import main
-from pointset.data import Pool
+from pointset.data import PointCache
 from pointset.training.checkpoints import RunFolder
 from pointset.training.loop import Training, best_epoch, learning_rate
 from pointset.training.objectives import Classification, class_weights, drawn_size, ordered_losses
@@ -147,8 +147,8 @@ def with_points(value: float, normalize: str, count: int = 6) -> PointSets:
     """Sets of two classes, with one unusual coordinate."""
     points = torch.randn(count, 8, 3, generator=torch.Generator().manual_seed(0)).numpy()
     points[3, :, 1] = value
-    pool = Pool(points, [f"s{row}" for row in range(count)], np.arange(count) % 2, ["a", "b"], "as released")
-    return PointSets(pool, DataOptions(points=8, normalize=normalize))
+    cache = PointCache(points, [f"s{row}" for row in range(count)], np.arange(count) % 2, ["a", "b"], "as released")
+    return PointSets(cache, DataOptions(points=8, normalize=normalize))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_shape_that_spoils_the_loss_is_named_in_training_and_in_evaluation(val
         pointset.evaluate(model, sets)
     with pytest.raises(PointsetError, match=words):
         pointset.fit(model, sets, Recipe(epochs=1), progress=False)
-    assert with_points(3.3e38, "standardize").source_pool.fault(range(6), "standardize") == ""
+    assert with_points(3.3e38, "standardize").point_cache.fault(range(6), "standardize") == ""
 
 
 def test_sets_in_another_frame_than_those_of_the_training_are_told_of(train):
@@ -271,8 +271,8 @@ def test_a_schedule_follows_epochs_and_steps_alike(train):
 def test_sets_of_several_sizes_give_all_they_have_where_the_draw_is_larger():
     offsets = np.array([0, 4, 10, 22, 30])
     points = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
-    pool = Pool(points, list("abcd"), np.array([0, 1, 0, 1]), ["a", "b"], "as released", offsets=offsets)
-    sets = PointSets(pool, DataOptions(points=5))
+    cache = PointCache(points, list("abcd"), np.array([0, 1, 0, 1]), ["a", "b"], "as released", offsets=offsets)
+    sets = PointSets(cache, DataOptions(points=5))
     for batch in Classification(sets, Recipe(batch_size=4, train_points=(8, 8)), 0).batches(0):
         assert sorted(batch.mask.sum(dim=1).tolist()) == [4, 6, 8, 8]
         assert batch.points.shape == (4, 8, 3)

@@ -262,7 +262,7 @@ def test_training_standardises_the_numbers_and_needs_coordinates_alone(how: str)
     np.testing.assert_allclose(model.numbers.deviation, numbers.std(axis=0).clip(1e-3), atol=1e-4)
     assert model.preparation.neighbourhoods == "oriented"
     assert pointset.evaluate(model, sets).logits.shape == (12, 3)
-    assert model.embed(sets.source_pool.cloud(0)).shape[0] == 1
+    assert model.embed(sets.point_cache.cloud(0)).shape[0] == 1
 
 
 @pytest.mark.parametrize("kind", ["none", "oriented"])

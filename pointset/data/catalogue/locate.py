@@ -1,4 +1,4 @@
-"""Folders of downloaded data, generated datasets and pools: where they are, and that of a dataset by its name."""
+"""Folders of downloaded data, generated datasets and caches: where they are, and that of a dataset by its name."""
 
 import os
 import tempfile
@@ -13,7 +13,7 @@ from pointset.runs.locks import locked
 
 
 def home() -> Path:
-    """The folder of all `datasets` and `pools`: `POINTSET_HOME`, or `~/.cache/pointset` by default."""
+    """The folder of all `datasets` and of the point `cache`: `POINTSET_HOME`, or `~/.cache/pointset` by default."""
     chosen = os.environ.get("POINTSET_HOME")
     return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "pointset"
 

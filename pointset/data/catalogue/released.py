@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pointset.configuration import check_once
 from pointset.data.catalogue.cards import Card, load_card
-from pointset.data.pool import AS_RELEASED, Pool
+from pointset.data.point_cache import AS_RELEASED, PointCache
 from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.records import read_text
@@ -52,7 +52,7 @@ def _release(folder: Path) -> str:
     return "modelnet40-hdf5" if (folder / SHAPE_NAMES).is_file() or any(folder.glob("*_files.txt")) else ""
 
 
-def read_released(folder: Path, split: str, variant: str | None = None, *, on_error: str = "raise") -> Pool:
+def read_released(folder: Path, split: str, variant: str | None = None, *, on_error: str = "raise") -> PointCache:
     """Read one split of a released dataset, in one of its variants.
 
     Clouds are named by file and row, such as "ply_data_train0/17". A variant is for ScanObjectNN a key of `SCANS`, by
@@ -78,7 +78,7 @@ def read_released(folder: Path, split: str, variant: str | None = None, *, on_er
     if len(sizes := {clouds.shape[1] for clouds in points}) > 1:
         raise PointsetError(f"{folder}: its {split} files hold clouds of different sizes: {sorted(sizes)}")
     whole = points[0] if len(points) == 1 else np.concatenate(points)
-    return Pool(whole, names, np.concatenate(labels), classes, AS_RELEASED, skipped=tuple(failures))
+    return PointCache(whole, names, np.concatenate(labels), classes, AS_RELEASED, skipped=tuple(failures))
 
 
 def released_labels(folder: Path, split: str, variant: str | None = None) -> NDArray[np.int64]:

@@ -13,10 +13,10 @@ from toy import contents
 
 from pointset import PointsetError, load_dataset
 from pointset.data import Card, list_cards, load_card, sample_points
+from pointset.data.cache import inspection
 from pointset.data.catalogue import cards
 from pointset.data.catalogue.cards import Download, cards_folder
 from pointset.data.catalogue.released import SCANS, is_released, read_released
-from pointset.data.pools import inspection
 from pointset.data.shapes10 import KINDS, build_shapes10, is_current, make_shape
 from pointset.data.shapes10.build import GENERATOR_VERSION, MARKER
 from pointset.data.unusable import UnreadableShapesError
@@ -199,10 +199,10 @@ def test_clouds_that_cannot_be_used_are_named_together_or_left_out(release):
         read_released(release, "train")
     assert (set(caught.value.failures), caught.value.finished) == (failures, 3)
     with pytest.warns(UserWarning, match="2 train clouds are left out"):
-        pool = read_released(release, "train", on_error="skip")
-    assert pool.names == ["ply_data_train0/0", "ply_data_train1/0", "ply_data_train1/1"]
-    assert pool.labels.tolist() == [0, 2, 2]
-    assert set(pool.skipped) == failures
+        cache = read_released(release, "train", on_error="skip")
+    assert cache.names == ["ply_data_train0/0", "ply_data_train1/0", "ply_data_train1/1"]
+    assert cache.labels.tolist() == [0, 2, 2]
+    assert set(cache.skipped) == failures
 
 
 def test_clouds_of_different_sizes_are_refused(release):

@@ -480,7 +480,7 @@ def test_relative_indices_count_from_where_the_face_stands():
         (b"f 1 2 3 4\nf 2 3 4 5\n", [[0, 1, 2], [1, 2, 3], [2, 3, 0], [3, 4, 1]]),
     ],
 )
-def test_polygons_are_cut_as_older_pools_were(faces, expected):
+def test_polygons_are_cut_as_older_caches_were(faces, expected):
     head = b"".join(line + b"\n" for line in OBJ.splitlines() if line.startswith(b"v "))
     mesh = parse_obj(head + faces, "polygons.obj")
     np.testing.assert_array_equal(mesh.faces, expected)

@@ -1,4 +1,4 @@
-"""Pools: the same bytes however they are built, no work repeated, and every bad mesh, change and damage named."""
+"""Point caches: the same bytes however they are built, no work repeated, and bad meshes, changes and damages named."""
 
 import errno
 import json
@@ -18,12 +18,12 @@ import pytest
 from toy import TETRAHEDRON, flip, kill_at, write_mesh
 
 from pointset import PointsetError, load_dataset
-from pointset.data import Pool, read_mesh, sample_points
+from pointset.data import PointCache, read_mesh, sample_points
+from pointset.data.cache import build as cache_build
+from pointset.data.cache.build import CachePlan, MadeShape, build_cache, load_cache, read_shape, unfinished_folder
+from pointset.data.cache.inspection import verify_dataset
+from pointset.data.cache.manifest import CACHE_FORMAT, Sampling, cache_faults, read_manifest
 from pointset.data.catalogue.folders import list_folder
-from pointset.data.pools import build as pools_build
-from pointset.data.pools.build import MadeShape, PoolPlan, build_pool, load_pool, read_shape, unfinished_folder
-from pointset.data.pools.inspection import verify_dataset
-from pointset.data.pools.manifest import POOL_FORMAT, Sampling, faults_of_pool, read_manifest
 from pointset.data.sampling import seed_for
 from pointset.data.unusable import UnreadableShapesError
 from pointset.runs.workers import Workers
@@ -42,14 +42,14 @@ class Built(NamedTuple):
 
 def build(folder: Path, workers: int | None = None, *, on_error: str = "raise", **options: Any) -> Built:
     plan = plan_of(folder, **options)
-    sampled = build_pool(plan, Workers(workers), on_error=on_error, progress=False)
+    sampled = build_cache(plan, Workers(workers), on_error=on_error, progress=False)
     manifest = read_manifest(plan.folder)
     return Built(plan.folder, len(manifest.kept), sampled, manifest.failures)
 
 
-def plan_of(folder: Path, split: str = "train", **options: Any) -> PoolPlan:
+def plan_of(folder: Path, split: str = "train", **options: Any) -> CachePlan:
     sampling = Sampling(**{"points": 50, "normals": True} | options)
-    return PoolPlan(list_folder(folder, split), sampling)
+    return CachePlan(list_folder(folder, split), sampling)
 
 
 def contents(home: Path) -> dict[str, bytes]:
@@ -73,13 +73,13 @@ def meshes(tmp_path):
 @pytest.mark.slow
 def test_neither_order_nor_workers_change_a_byte(home, meshes, monkeypatch):
     assert build(meshes, workers=1).sampled == TRAINING
-    whole, make_shapes = contents(home), pools_build.make_shapes
+    whole, make_shapes = contents(home), cache_build.make_shapes
     assert len(whole) == 3
 
     def shuffled(jobs: list[Any], *rest: Any) -> Iterator[MadeShape]:
         yield from make_shapes(random.Random(7).sample(jobs, len(jobs)), *rest)
 
-    monkeypatch.setattr(pools_build, "make_shapes", shuffled)
+    monkeypatch.setattr(cache_build, "make_shapes", shuffled)
     for workers in (1, 2):
         shutil.rmtree(home)
         assert build(meshes, workers).sampled == TRAINING
@@ -87,7 +87,7 @@ def test_neither_order_nor_workers_change_a_byte(home, meshes, monkeypatch):
 
 
 def finished(folder: Path) -> set[int]:
-    """The rows of the finished shapes of a pool that is being built."""
+    """The rows of the finished shapes of a cache that is being built."""
     return {int(file.stem) for file in unfinished_folder(folder).glob("*.shape") if read_shape(file)}
 
 
@@ -99,7 +99,7 @@ def finished(folder: Path) -> set[int]:
 def test_a_build_that_is_killed_is_taken_up(home, few, owner, name, calls):
     break_mesh(few, "class0/train/shape0.off")
     plan = plan_of(few)
-    build_few = partial(build_pool, plan, Workers(1), on_error="skip", progress=False)
+    build_few = partial(build_cache, plan, Workers(1), on_error="skip", progress=False)
     build_few()
     whole = contents(home)
     for call in calls:
@@ -117,7 +117,7 @@ def test_damaged_and_outdated_shapes_are_made_again(home, meshes, cut):
     plan = plan_of(meshes)
     bad = break_mesh(meshes, "class0/train/shape0.off")
     with pytest.raises(UnreadableShapesError):
-        build_pool(plan, Workers(1), progress=False)
+        build_cache(plan, Workers(1), progress=False)
     assert finished(plan.folder) == set(range(1, 48))
     file = unfinished_folder(plan.folder) / "20.shape"
     if cut:
@@ -128,10 +128,10 @@ def test_damaged_and_outdated_shapes_are_made_again(home, meshes, cut):
     bad.write_text(TETRAHEDRON.format(size=1))
     (meshes / "class2/train/shape47.off").write_text(TETRAHEDRON.format(size=99))
     outdated = {row for row, one in enumerate(plan.listing.shapes) if one.path.name in ("shape0.off", "shape47.off")}
-    assert build_pool(plan, Workers(1), progress=False) == len({20} | outdated)
+    assert build_cache(plan, Workers(1), progress=False) == len({20} | outdated)
     resumed = contents(home)
     shutil.rmtree(home)
-    build_pool(plan, Workers(1), progress=False)
+    build_cache(plan, Workers(1), progress=False)
     assert contents(home) == resumed
 
 
@@ -150,18 +150,18 @@ def test_bad_meshes_stop_nothing_and_are_all_named(home, meshes):
 
 def test_skipped_meshes_are_left_out_and_listed(home, meshes):
     build(meshes)
-    whole = load_dataset(meshes, points=50, pool_points=50, features="normals").source_pool
+    whole = load_dataset(meshes, points=50, cache_points=50, features="normals").point_cache
     shutil.rmtree(home)
     for name in BAD:
         break_mesh(meshes, name)
     made = build(meshes, on_error="skip")
     assert (made.shapes, made.sampled, set(made.failures)) == (TRAINING - 3, TRAINING - 3, set(BAD))
     with pytest.warns(UserWarning, match="lacks 3 of 48 shapes"):
-        pool = load_dataset(meshes, points=50, pool_points=50, features="normals", on_error="skip").source_pool
+        cache = load_dataset(meshes, points=50, cache_points=50, features="normals", on_error="skip").point_cache
     kept = [row for row, name in enumerate(whole.names) if name not in BAD]
-    assert set(pool.skipped) == set(BAD)
-    assert pool.names == [whole.names[row] for row in kept]
-    assert pool.fingerprint(range(len(pool)), ["normals"]) == whole.fingerprint(kept, ["normals"])
+    assert set(cache.skipped) == set(BAD)
+    assert cache.names == [whole.names[row] for row in kept]
+    assert cache.fingerprint(range(len(cache)), ["normals"]) == whole.fingerprint(kept, ["normals"])
     # They are reported later too, and a mesh that was corrected is noticed.
     assert build(meshes, on_error="skip").failures == made.failures
     with pytest.raises(UnreadableShapesError, match="3 of 48"):
@@ -171,7 +171,7 @@ def test_skipped_meshes_are_left_out_and_listed(home, meshes):
         assert len(build(meshes, on_error="skip").failures) == 2
 
 
-def test_a_data_set_without_one_good_mesh_makes_no_pool(home, few):
+def test_a_data_set_without_one_good_mesh_makes_no_cache(home, few):
     for path in few.rglob("*.off"):
         path.write_text("OFF\n3 1 0\n0 0 0\n1 1 1\n2 2 2\n3 0 1 2\n")
     with pytest.raises(UnreadableShapesError, match=r"6 of 6 files cannot be used .*no area"):
@@ -179,7 +179,7 @@ def test_a_data_set_without_one_good_mesh_makes_no_pool(home, few):
 
 
 def test_a_mesh_that_changes_while_it_is_read_is_not_kept(home, meshes, monkeypatch):
-    read = pools_build.read_mesh
+    read = cache_build.read_mesh
 
     def meddle(path: Path) -> Any:
         mesh = read(path)
@@ -187,13 +187,13 @@ def test_a_mesh_that_changes_while_it_is_read_is_not_kept(home, meshes, monkeypa
             path.write_text(TETRAHEDRON.format(size=123), encoding="utf-8")
         return mesh
 
-    monkeypatch.setattr(pools_build, "read_mesh", meddle)
+    monkeypatch.setattr(cache_build, "read_mesh", meddle)
     with pytest.raises(UnreadableShapesError, match=r"^1 of 48 .*shape7.off: changed while it was read"):
         build(meshes, workers=1)
 
 
 def test_a_full_disk_is_one_sentence_and_loses_nothing(home, meshes, monkeypatch):
-    write = pools_build.write_shape
+    write = cache_build.write_shape
 
     def full(file: Path, *shape: Any) -> None:
         write(file, *shape)
@@ -202,7 +202,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(home, meshes, monkeypatch
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(pools_build, "write_shape", full)
+        patch.setattr(cache_build, "write_shape", full)
         with pytest.raises(PointsetError, match=r"cannot be written .*No space left") as caught:
             build(meshes, workers=1)
     assert "\n" not in str(caught.value)
@@ -215,106 +215,106 @@ def test_a_killed_worker_is_named_and_the_next_run_continues(home, meshes, monke
         os.kill(os.getpid(), signal.SIGKILL)
 
     with monkeypatch.context() as patch:
-        patch.setattr(pools_build, "make_pool_shape", die)
+        patch.setattr(cache_build, "sample_shape", die)
         with pytest.raises(PointsetError, match=r"worker process was stopped.*fewer workers"):
             build(meshes, workers=2)
     assert build(meshes, workers=2).sampled == TRAINING
 
 
-def test_two_builds_at_once_make_one_pool(home, meshes):
+def test_two_builds_at_once_make_one_cache(home, meshes):
     """In threads, which a lock of a file separates like processes."""
     with ThreadPoolExecutor(2) as threads:
-        builds = [threads.submit(build_pool, plan_of(meshes), Workers(1), progress=False) for _ in range(2)]
+        builds = [threads.submit(build_cache, plan_of(meshes), Workers(1), progress=False) for _ in range(2)]
     assert sorted(made.result() for made in builds) == [0, 48]
-    assert len([path for path in (home / "pools").iterdir() if path.is_dir()]) == 1
+    assert len([path for path in (home / "cache").iterdir() if path.is_dir()]) == 1
 
 
 def test_remarks_of_many_files_are_one_warning(home, few):
     for path in few.rglob("*.off"):
         path.write_text(path.read_text().replace("4 4 6", "4 5 6") + "2 0 1\n")
     with pytest.warns(UserWarning, match=r"6 of 6 files are read with a remark: .*1 of 5 faces") as warned:
-        assert len(load_dataset(few, points=5, pool_points=20, progress=False)) == 6
+        assert len(load_dataset(few, points=5, cache_points=20, progress=False)) == 6
     assert len(warned) == 1
-    assert len(load_dataset(few, points=5, pool_points=20, progress=False)) == 6
+    assert len(load_dataset(few, points=5, cache_points=20, progress=False)) == 6
 
 
-def pool_of(folder: Path, *, points: int = 11, normals: bool = False, **options: object) -> Pool:
-    return load_pool(plan_of(folder, points=points, normals=normals, **options), workers=Workers(1), progress=False)
+def cache_of(folder: Path, *, points: int = 11, normals: bool = False, **options: object) -> PointCache:
+    return load_cache(plan_of(folder, points=points, normals=normals, **options), workers=Workers(1), progress=False)
 
 
-def pools(home: Path) -> list[Path]:
-    return sorted(path for path in (home / "pools").iterdir() if path.is_dir())
+def caches(home: Path) -> list[Path]:
+    return sorted(path for path in (home / "cache").iterdir() if path.is_dir())
 
 
-def test_a_pool_is_made_once_and_then_mapped(home, few):
-    first = pool_of(few)
+def test_a_cache_is_made_once_and_then_mapped(home, few):
+    first = cache_of(few)
     assert first.points.shape == (6, 11, 3)
     assert isinstance(first.points, np.memmap)
     assert not first.points.flags.writeable
     assert first.labels.tolist() == [0, 0, 0, 1, 1, 1]
-    assert build_pool(plan_of(few, points=11, normals=False)) == 0
-    np.testing.assert_array_equal(first.points, pool_of(few).points)
-    path = pools(home)[0] / "manifest.json"
+    assert build_cache(plan_of(few, points=11, normals=False)) == 0
+    np.testing.assert_array_equal(first.points, cache_of(few).points)
+    path = caches(home)[0] / "manifest.json"
     path.write_text(path.read_text().replace('"version": "', '"version": "99.'))
-    assert build_pool(plan_of(few, points=11, normals=False)) == 0, "a pool of another version is used"
+    assert build_cache(plan_of(few, points=11, normals=False)) == 0, "a cache of another version is used"
     content = json.loads(path.read_text())
     assert {"format", "version", "sampler", "points", "seed", "classes"} <= content.keys()
     assert content["shapes"][0]["source"]["bytes"] == (few / first.names[0]).stat().st_size
 
 
 def test_points_depend_on_seed_and_name_and_not_on_other_shapes(home, few, tmp_path):
-    pool = pool_of(few)
+    cache = cache_of(few)
     fewer = tmp_path / "fewer"
     shutil.copytree(few, fewer)
     (fewer / "class0" / "train" / "shape0.off").unlink()
-    np.testing.assert_array_equal(pool_of(fewer).points, pool.points[1:])
-    assert not np.array_equal(pool_of(few, seed=1).points, pool.points)
+    np.testing.assert_array_equal(cache_of(fewer).points, cache.points[1:])
+    assert not np.array_equal(cache_of(few, seed=1).points, cache.points)
     shutil.copy(few / "class0" / "train" / "shape0.off", few / "class0" / "train" / "twin.off")
-    with_twin = pool_of(few)
+    with_twin = cache_of(few)
     first, twin = (with_twin.points[with_twin.names.index(f"class0/train/{name}.off")] for name in ("shape0", "twin"))
     assert not np.array_equal(first, twin)
 
 
 def test_points_and_normals_are_those_of_each_shapes_mesh(home, few):
-    plain, pool = pool_of(few), pool_of(few, normals=True)
+    plain, cache = cache_of(few), cache_of(few, normals=True)
     assert plain.arrays == {}
-    assert pool.arrays["normals"].shape == (6, 11, 3)
-    np.testing.assert_array_equal(pool.points, plain.points)
-    for name, points, normals in zip(pool.names, pool.points, pool.arrays["normals"], strict=True):
+    assert cache.arrays["normals"].shape == (6, 11, 3)
+    np.testing.assert_array_equal(cache.points, plain.points)
+    for name, points, normals in zip(cache.names, cache.points, cache.arrays["normals"], strict=True):
         expected = sample_points(read_mesh(few / name), 11, seed=seed_for(0, name), normals=True)
         np.testing.assert_array_equal(points, expected[0])
         np.testing.assert_array_equal(normals, expected[1])
 
 
 @pytest.mark.parametrize("same_time", [False, True], ids=["other time and contents", "other size"])
-def test_the_pool_of_a_changed_mesh_is_made_again(home, few, same_time):
-    before = pool_of(few)
+def test_the_cache_of_a_changed_mesh_is_made_again(home, few, same_time):
+    before = cache_of(few)
     path = few / "class0" / "train" / "shape2.off"
     os.utime(path, (1, 1))
-    pool_of(few)  # without a warning: another time alone is not a change
+    cache_of(few)  # without a warning: another time alone is not a change
     facts = path.stat()
     path.write_text(TETRAHEDRON.format(size=99 if same_time else 9))
     assert (path.stat().st_size != facts.st_size) == same_time
     os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns + (0 if same_time else 1)))
     with pytest.warns(UserWarning, match=r"is made again: .*shape2.off has changed"):
-        after = pool_of(few)
+        after = cache_of(few)
     same = [np.array_equal(*pair) for pair in zip(before.points, after.points, strict=True)]
     assert [name for name, equal in zip(after.names, same, strict=True) if not equal] == ["class0/train/shape2.off"]
 
 
-def test_other_parameters_and_other_shapes_make_another_pool(home, few):
+def test_other_parameters_and_other_shapes_make_another_cache(home, few):
     for options in ({}, {"points": 12}, {"seed": 1}, {"sampler": "fps"}, {"normals": True}):
-        pool_of(few, **options)  # type: ignore[arg-type]
+        cache_of(few, **options)  # type: ignore[arg-type]
     (few / "class1/train/shape1.off").unlink()
-    pool_of(few)
+    cache_of(few)
     (few / "class0/train/shape0.off").rename(few / "class0/train/other.off")
-    pool_of(few)
-    assert len(pools(home)) == 7
+    cache_of(few)
+    assert len(caches(home)) == 7
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """Folders of meshes and of clouds, and the home of their pools."""
+    """Folders of meshes and of clouds, and the home of their caches."""
     root = tmp_path_factory.mktemp("damage")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("POINTSET_HOME", str(root / "home"))
@@ -330,13 +330,13 @@ def root(tmp_path_factory):
 
 def load(folder: Path) -> dict[str, np.ndarray]:
     clouds = {"features": ("normals", "intensity")}
-    options = clouds if folder.name == "clouds" else {"features": "normals", "pool_points": 11}
-    pool = load_dataset(folder, points=8, progress=False, **options).source_pool
-    return {name: np.array(array) for name, array in {"points": pool.points, **pool.arrays}.items()}
+    options = clouds if folder.name == "clouds" else {"features": "normals", "cache_points": 11}
+    cache = load_dataset(folder, points=8, progress=False, **options).point_cache
+    return {name: np.array(array) for name, array in {"points": cache.points, **cache.arrays}.items()}
 
 
 def damages(folder: Path) -> list[tuple[str, Callable[[], object]]]:
-    """Damages that show when a pool is opened."""
+    """Damages that show when a cache is opened."""
     points, manifest = folder / "points.npy", folder / "manifest.json"
     return [
         ("points.npy", points.unlink),
@@ -345,37 +345,37 @@ def damages(folder: Path) -> list[tuple[str, Callable[[], object]]]:
         ("points.npy has", partial(np.save, points, np.zeros((8, 11, 3)))),
         ("manifest.json is missing", manifest.unlink),
         *(("manifest.json cannot be read", partial(manifest.write_text, text)) for text in ("{", "[" * 100_000, "[]")),
-        ("manifest.json", partial(manifest.write_text, f'{{"format": {POOL_FORMAT}, "shapes": [{{}}]}}')),
+        ("manifest.json", partial(manifest.write_text, f'{{"format": {CACHE_FORMAT}, "shapes": [{{}}]}}')),
         ("has format 99", partial(manifest.write_text, '{"format": 99}')),
     ]
 
 
 @pytest.mark.parametrize("kind", ["meshes", "clouds"])
-def test_a_damaged_pool_is_made_again(kind, root):
+def test_a_damaged_cache_is_made_again(kind, root):
     whole = load(root / kind)
-    (folder,) = (root / "home" / "pools").glob(f"{kind}-train-????????????????")
+    (folder,) = (root / "home" / "cache").glob(f"{kind}-train-????????????????")
     copy = shutil.copytree(folder, root / f"copy of {kind}")
     for words, damage in damages(folder):
         damage()
-        (problem,) = faults_of_pool(folder, progress=False)
+        (problem,) = cache_faults(folder, progress=False)
         assert re.search(words, problem)
         with pytest.warns(UserWarning, match=f"is made again: .*{words}"):
             loaded = load(root / kind)
         assert all(np.array_equal(loaded[array], whole[array]) for array in whole)
         shutil.rmtree(folder)
         shutil.copytree(copy, folder)
-    assert not [*faults_of_pool(folder, progress=False)]
+    assert not [*cache_faults(folder, progress=False)]
 
 
 @pytest.mark.parametrize("kind", ["meshes", "clouds"])
 def test_any_flipped_bit_is_found_by_verification(kind, root):
     load(root / kind)
-    (folder,) = (root / "home" / "pools").glob(f"{kind}-train-????????????????")
+    (folder,) = (root / "home" / "cache").glob(f"{kind}-train-????????????????")
     for path in sorted(folder.glob("*.npy")):
         whole = path.read_bytes()
         for place in (128, len(whole) // 2, -1):  # in the numbers, behind the header
             flip(path, place)
-            (problem,) = faults_of_pool(folder, progress=False)
+            (problem,) = cache_faults(folder, progress=False)
             assert path.name in problem
             path.write_bytes(whole)
 
@@ -383,9 +383,9 @@ def test_any_flipped_bit_is_found_by_verification(kind, root):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda pool, _: flip(pool / "points.npy", -1), "points.npy.* points of class1/train/shape5.off"),
-        (lambda pool, _: flip(pool / "normals.npy", -240), "normals.npy.* points of class1/train/shape5.off"),
-        (lambda pool, _: flip(pool / "points.npy", -241), "points.npy.* points of class1/train/shape3.off"),
+        (lambda cache, _: flip(cache / "points.npy", -1), "points.npy.* points of class1/train/shape5.off"),
+        (lambda cache, _: flip(cache / "normals.npy", -240), "normals.npy.* points of class1/train/shape5.off"),
+        (lambda cache, _: flip(cache / "points.npy", -241), "points.npy.* points of class1/train/shape3.off"),
         (lambda _, folder: flip(folder / "class0/train/shape2.off", 8), "shape2.off has changed"),
         (lambda _, folder: (folder / "class0/train/shape2.off").unlink(), "shape2.off cannot be read any more"),
     ],
@@ -395,7 +395,7 @@ def test_verification_names_the_shape(home, few, damage, words):
     build(few, points=30)
     assert [(found.shapes, found.problems) for found in verify_dataset(few, progress=False)] == [(6, ()), (6, ())]
     damage(built, few)
-    (problem,) = faults_of_pool(built, progress=False)
+    (problem,) = cache_faults(built, progress=False)
     assert re.search(words, problem)
 
 

@@ -1,8 +1,8 @@
-"""The files of a pool: arrays of the points of all shapes, and a manifest of the shapes.
+"""The files of a cache: arrays of the points of all shapes, and a manifest of the shapes.
 
-A pool is a folder with `points.npy`, float32 [M, P, 3] for sampled meshes or [T, 3] for concatenated clouds; on request
-`normals.npy` of the same shape, and `features.npy` with f numbers per point; and `manifest.json`, with digests of each
-shape's numbers and of its file, for `pointset data verify`. Pools of another format are made again.
+A point cache is a folder with `points.npy`, float32 [M, P, 3] for sampled meshes or [T, 3] for concatenated clouds;
+on request `normals.npy` of the same shape, and `features.npy` with f numbers per point; and `manifest.json`, with
+digests of each shape's numbers and of its file, for `pointset data verify`. Caches of another format are rebuilt.
 """
 
 import hashlib
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 import pointset
 from pointset.configuration import Checked, PointCount, Seed
 from pointset.data.options import DataOptions, Sampler
-from pointset.data.pool import AS_RELEASED, digest_of, one_width
+from pointset.data.point_cache import AS_RELEASED, digest_of, one_width
 from pointset.data.readers.formats import FileKind
 from pointset.errors import QUOTED, PointsetError, described, one_line
 from pointset.runs.files import read_file
 from pointset.runs.progress import followed
 
-POOL_FORMAT = 5
-"""Version of the pools' files and of the readers' and samplers' results; pools of another have other folders."""
+CACHE_FORMAT = 5
+"""Version of the files of a cache and of the readers' and samplers' results; caches of another have other folders."""
 MANIFEST_FILE = "manifest.json"
 
 
@@ -52,7 +52,7 @@ class Sampling(Checked):
         """The sampling of a folder of meshes, or of clouds."""
         if kind == "clouds":
             return cls(None, AS_RELEASED, 0, options.has_normals, options.further, options.keep_outliers)
-        return cls(options.pool_points, options.sampler, options.data_seed, options.has_normals)
+        return cls(options.cache_points, options.sampler, options.data_seed, options.has_normals)
 
     @property
     def arrays(self) -> tuple[str, ...]:
@@ -92,8 +92,8 @@ def hash_source(path: Path) -> str:
         return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
-class PoolEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One shape of a pool."""
+class CacheEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One shape of a cache."""
 
     name: str
     label: int
@@ -113,15 +113,15 @@ class PoolEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class Manifest:
-    """The dataset, the sampling and the shapes of a finished pool."""
+    """The dataset, the sampling and the shapes of a finished cache."""
 
     folder: str
     classes: tuple[str, ...]
     sampling: Sampling
-    entries: tuple[PoolEntry, ...]
+    entries: tuple[CacheEntry, ...]
 
     @cached_property  # used once per shape, so computing it each time would take quadratic time
-    def kept(self) -> list[PoolEntry]:
+    def kept(self) -> list[CacheEntry]:
         """The shapes that have points, in order."""
         return [entry for entry in self.entries if not entry.skipped]
 
@@ -159,18 +159,18 @@ class Manifest:
 
     def as_json(self) -> bytes:
         """The manifest as a file."""
-        head = {"format": POOL_FORMAT, "version": pointset.__version__, "folder": self.folder, "classes": self.classes}
+        head = {"format": CACHE_FORMAT, "version": pointset.__version__, "folder": self.folder, "classes": self.classes}
         content = {**head, **self.sampling.as_dict(), "shapes": self.entries}
         return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read a pool's manifest; a PointsetError if it is missing, damaged or of another format."""
+    """Read a cache's manifest; a PointsetError if it is missing, damaged or of another format."""
     try:
         content = msgspec.json.decode(read_file(folder / MANIFEST_FILE))
-        if content["format"] != POOL_FORMAT:
-            raise PointsetError(f"it has format {content['format']}, and this version of pointset reads {POOL_FORMAT}")
-        entries = msgspec.convert(content["shapes"], tuple[PoolEntry, ...])
+        if content["format"] != CACHE_FORMAT:
+            raise PointsetError(f"it has format {content['format']}, and this version of pointset reads {CACHE_FORMAT}")
+        entries = msgspec.convert(content["shapes"], tuple[CacheEntry, ...])
         return Manifest(content["folder"], tuple(content["classes"]), msgspec.convert(content, Sampling), entries)
     except FileNotFoundError as error:
         raise PointsetError(f"{MANIFEST_FILE} is missing") from error
@@ -179,8 +179,8 @@ def read_manifest(folder: Path) -> Manifest:
         raise PointsetError(f"its {MANIFEST_FILE} cannot be read: {reason}") from error
 
 
-def faults_of_pool(folder: Path, *, progress: bool = True) -> Iterator[str]:
-    """What differs from the manifest, as sentences: reads every number of a pool and every source file."""
+def cache_faults(folder: Path, *, progress: bool = True) -> Iterator[str]:
+    """What differs from the manifest, as sentences: reads every number of a cache and every source file."""
     try:
         manifest = read_manifest(folder)
         arrays = manifest.open_arrays(folder)
@@ -196,7 +196,7 @@ def faults_of_pool(folder: Path, *, progress: bool = True) -> Iterator[str]:
     for entry in followed(manifest.entries, "reading files", "shape", len(manifest.entries), show=progress):
         try:
             if hash_source(Path(entry.file)) != entry.source.blake2b:
-                yield f"{entry.file} has changed since the pool was made"
+                yield f"{entry.file} has changed since the cache was made"
         except OSError as error:
             if entry.source.blake2b is not None:
                 yield f"{entry.file} cannot be read any more: {error.strerror or error}"

@@ -1,4 +1,4 @@
-"""Inspect a dataset: verify its pools and their source files by reading every byte, or count and load some shapes."""
+"""Inspect a dataset: verify its caches and their source files by reading every byte, or count and load some shapes."""
 
 import re
 import warnings
@@ -12,12 +12,12 @@ import numpy as np
 from numpy import ndarray
 
 from pointset.data.axes import Axis, turned_up, usual_up
+from pointset.data.cache.build import sample_shape
+from pointset.data.cache.manifest import Sampling, cache_faults, read_manifest
 from pointset.data.catalogue.folders import ShapeFile, list_folder, list_to_look
 from pointset.data.catalogue.locate import home, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.options import SPLITS, DataOptions
-from pointset.data.pools.build import make_pool_shape
-from pointset.data.pools.manifest import Sampling, faults_of_pool, read_manifest
 from pointset.errors import PointsetError
 
 Sample = tuple[str, ndarray]
@@ -30,7 +30,7 @@ SAMPLE_POINTS = 512
 
 @dataclass(frozen=True)
 class Verified:
-    """Result of verifying one pool, or the files of a release."""
+    """Result of verifying one cache, or the files of a release."""
 
     folder: Path
     shapes: int
@@ -41,7 +41,7 @@ class Verified:
 
 
 def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list[Verified]:
-    """Verify all pools of a dataset, of which it must have one, or the files of a release by their digests."""
+    """Verify all caches of a dataset, of which it must have one, or the files of a release by their digests."""
     card, root = locate_data(name_or_folder, progress=progress)
     if is_released(root):
         if card is None or not card.files:
@@ -49,24 +49,26 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
         faults = tuple(fault for name in card.files if (fault := card.fault_of(root, name)))
         return [Verified(root, len(card.files), 0, faults, "files")]
     called = re.compile(rf"{re.escape(root.name)}-[^/]+-[0-9a-f]{{16}}")
-    pools = [
-        folder for folder in sorted((home() / "pools").glob("*")) if folder.is_dir() and called.fullmatch(folder.name)
+    caches = [
+        folder for folder in sorted((home() / "cache").glob("*")) if folder.is_dir() and called.fullmatch(folder.name)
     ]
-    verified = [found for folder in pools if (found := _verify_pool(folder, root, progress))]
+    verified = [found for folder in caches if (found := _verify_cache(folder, root, progress))]
     if not verified:
-        raise PointsetError(f"{name_or_folder} has no pool in {home() / 'pools'}: it is made when the data is used")
+        raise PointsetError(
+            f"{name_or_folder} has no point cache in {home() / 'cache'}: it is made when the data is used"
+        )
     return verified
 
 
-def _verify_pool(folder: Path, root: Path, progress: bool) -> Verified | None:
-    """Compare a pool and its source files with its manifest; None for one of another folder with the same name."""
+def _verify_cache(folder: Path, root: Path, progress: bool) -> Verified | None:
+    """Compare a cache and its source files with its manifest; None for one of another folder with the same name."""
     try:
         manifest = read_manifest(folder)
     except PointsetError as error:
         return Verified(folder, 0, 0, (str(error),))
     if manifest.folder != str(root):
         return None
-    problems = tuple(faults_of_pool(folder, progress=progress))
+    problems = tuple(cache_faults(folder, progress=progress))
     return Verified(folder, len(manifest.kept), len(manifest.failures), problems)
 
 
@@ -82,15 +84,15 @@ def look_at(
     if is_released(folder):
         labels = {split: released_labels(folder, split).tolist() for split in SPLITS}
         first = "test" if labels["test"] and not labels["train"] else "train"
-        pool = read_released(folder, first, on_error="skip")
-        classes, rule, files = pool.classes, "as released", list[str]()
-        samples = [*_samples(classes, pool.labels.tolist(), pool.cloud)]
+        cache = read_released(folder, first, on_error="skip")
+        classes, rule, files = cache.classes, "as released", list[str]()
+        samples = [*_samples(classes, cache.labels.tolist(), cache.cloud)]
     else:
         listings = list_to_look(folder, seed=split_seed)
         listing = listings["train"] if "train" in listings else list_folder(folder, "test", seed=split_seed)
         labels = {split: [shape.label for shape in listings[split].shapes] for split in sorted(listings)}
         classes, rule, files = listing.classes, listing.rule, [shape.name for shape in listing.shapes]
-        sampling, remarks = Sampling.of(listing.kind, DataOptions(pool_points=SAMPLE_POINTS)), set[str]()
+        sampling, remarks = Sampling.of(listing.kind, DataOptions(cache_points=SAMPLE_POINTS)), set[str]()
         of_files, axis = [shape.label for shape in listing.shapes], None if known else usual_up(files) or "z"
 
         def cloud(row: int) -> ndarray | None:
@@ -125,7 +127,7 @@ def _samples(classes: Sequence[str], labels: Sequence[int], cloud: Callable[[int
 
 def _cloud_of_file(shape: ShapeFile, sampling: Sampling, remarks: set[str], up: Axis | None) -> ndarray | None:
     """Points of a file, turned if its usual axis is not `up`; warns if it cannot be used, and of the first remark."""
-    entry, arrays = make_pool_shape(shape, sampling)
+    entry, arrays = sample_shape(shape, sampling)
     if entry.skipped:
         warnings.warn(f"{entry.name} cannot be used: {entry.skipped}", UserWarning, stacklevel=3)
         return None

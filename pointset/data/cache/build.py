@@ -1,9 +1,9 @@
-"""Plan, build and open pools: the points of all shapes of a split, on disk.
+"""Plan, build and open caches: the points of all shapes of a split, on disk.
 
-A pool is built under a lock in a folder beside it, from which an interrupted build is continued: a file for every
+A cache is built under a lock in a folder beside it, from which an interrupted build is continued: a file for every
 finished shape, with a digest, so that a torn file counts as absent. When all are there, the arrays and the manifest
 are written in shape order to a new folder. Shapes are sampled in this process, or in several, by joblib: a worker
-receives file names and returns points, in any order, and writes nothing. Opening a pool looks at the sizes of
+receives file names and returns points, in any order, and writes nothing. Opening a cache looks at the sizes of
 its arrays, and at the sizes and times of the shapes' files; `pointset data verify` reads all bytes.
 """
 
@@ -25,19 +25,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.configuration import check
-from pointset.data.catalogue.folders import Listing, ShapeFile
-from pointset.data.catalogue.locate import home, make_folder
-from pointset.data.outliers import without_outliers
-from pointset.data.pool import Pool, digest_of
-from pointset.data.pools.manifest import (
+from pointset.data.cache.manifest import (
+    CACHE_FORMAT,
     MANIFEST_FILE,
-    POOL_FORMAT,
+    CacheEntry,
     Manifest,
-    PoolEntry,
     Sampling,
     Source,
     read_manifest,
 )
+from pointset.data.catalogue.folders import Listing, ShapeFile
+from pointset.data.catalogue.locate import home, make_folder
+from pointset.data.outliers import without_outliers
+from pointset.data.point_cache import PointCache, digest_of
 from pointset.data.readers.formats import naming
 from pointset.data.readers.reading import read_cloud, read_mesh
 from pointset.data.sampling import import_open3d, sample_points, seed_for
@@ -58,14 +58,14 @@ ROUND = 256
 """Batches that are given out at once, so that few results wait in memory to be written."""
 
 
-PoolArrays = dict[str, NDArray[Any]]
+ShapeArrays = dict[str, NDArray[Any]]
 """Points float32 [n, 3] and, if wanted, normals [n, 3] and features [n, f], by name."""
-MadeShape = tuple[PoolEntry, PoolArrays]
+MadeShape = tuple[CacheEntry, ShapeArrays]
 """The entry of a shape in the manifest, and its points; none if the entry is skipped."""
 
 
 @dataclass(frozen=True)
-class PoolPlan:
+class CachePlan:
     """The shapes of one split, and their sampling."""
 
     listing: Listing
@@ -78,26 +78,26 @@ class PoolPlan:
 
     @cached_property  # used several times, and depends on all shapes
     def folder(self) -> Path:
-        """The folder of the pool, whose name ends in a hash of the format and of all that distinguishes the pool."""
+        """The folder of the cache, whose name ends in a hash of the format and of all that distinguishes the cache."""
         identity = {
             "folder": str(self.listing.folder),
             "classes": self.listing.classes,
             **self.sampling.as_dict(),
             "names": [[shape.name, shape.label, str(shape.path)] for shape in self.listing.shapes],
         }
-        key = hashlib.sha256(json.dumps([POOL_FORMAT, identity], sort_keys=True).encode()).hexdigest()[:16]
-        return home() / "pools" / f"{self.name}-{key}"
+        key = hashlib.sha256(json.dumps([CACHE_FORMAT, identity], sort_keys=True).encode()).hexdigest()[:16]
+        return home() / "cache" / f"{self.name}-{key}"
 
 
-def load_pool(
-    plan: PoolPlan, *, workers: Workers | None = None, on_error: str = "raise", progress: bool = True
-) -> Pool:
-    """Open the pool of a plan, memory-mapped, after building it if it is missing: ragged for clouds.
+def load_cache(
+    plan: CachePlan, *, workers: Workers | None = None, on_error: str = "raise", progress: bool = True
+) -> PointCache:
+    """Open the cache of a plan, memory-mapped, after building it if it is missing: ragged for clouds.
 
-    A pool that is damaged, or older than its files, is built again, with a warning. One without some of the shapes is
+    A cache that is damaged, or older than its files, is built again, with a warning. One without some of the shapes is
     opened with a warning, if `on_error` is "skip".
     """
-    build_pool(plan, workers, on_error=on_error, progress=progress)
+    build_cache(plan, workers, on_error=on_error, progress=progress)
     manifest = read_manifest(plan.folder)
     kept, failures, arrays = manifest.kept, manifest.failures, manifest.open_arrays(plan.folder)
     if failures:
@@ -107,7 +107,7 @@ def load_pool(
             UserWarning,
             stacklevel=5,  # the caller of load_dataset
         )
-    return Pool(
+    return PointCache(
         arrays.pop("points"),
         [entry.name for entry in kept],
         np.array([entry.label for entry in kept], np.int64),
@@ -121,7 +121,7 @@ def load_pool(
 
 
 def _fault(folder: Path) -> str:
-    """Why a finished pool cannot be used: a damage, or a shape's file that has changed; "" if it can."""
+    """Why a finished cache cannot be used: a damage, or a shape's file that has changed; "" if it can."""
     try:
         manifest = read_manifest(folder)
         manifest.open_arrays(folder)
@@ -136,20 +136,20 @@ def _refuse(failures: dict[str, str], finished: int, on_error: str) -> None:
     refuse_or_leave_out(failures, finished, on_error, "files", "correct them and run again (finished shapes are kept)")
 
 
-def build_pool(
-    plan: PoolPlan, workers: Workers | None = None, *, on_error: str = "raise", progress: bool = True
+def build_cache(
+    plan: CachePlan, workers: Workers | None = None, *, on_error: str = "raise", progress: bool = True
 ) -> int:
-    """Build a pool, or finish one that an interrupted run left; an existing one only if it cannot be used.
+    """Build a cache, or finish one that an interrupted run left; an existing one only if it cannot be used.
 
-    A second process that builds the same pool waits for the first. If files cannot be used, after all have been tried,
-    `on_error` "raise" keeps the finished shapes for the next run, and "skip" finishes the pool without the others.
+    A second process that builds the same cache waits for the first. If files cannot be used, after all have been tried,
+    `on_error` "raise" keeps the finished shapes for the next run, and "skip" finishes the cache without the others.
     Returns the number of shapes that were sampled.
     """
     check("on_error", on_error, OnError)
     folder, unfinished = plan.folder, unfinished_folder(plan.folder)
     fault = _fault(folder) if folder.is_dir() else ""
     if fault:
-        warnings.warn(f"the pool of points {folder} is made again: {fault}", UserWarning, stacklevel=6)
+        warnings.warn(f"the point cache {folder} is made again: {fault}", UserWarning, stacklevel=6)
     if fault or not folder.is_dir():
         make_folder(folder.parent)
         with full_disk_reported(folder), locked(folder.with_name(folder.name + ".lock")):
@@ -157,7 +157,7 @@ def build_pool(
                 shutil.rmtree(folder, ignore_errors=True)
                 shutil.rmtree(unfinished, ignore_errors=True)
             if not folder.is_dir():
-                return _make_pool(plan, workers or Workers(), on_error, progress)
+                return _make_cache(plan, workers or Workers(), on_error, progress)
     shutil.rmtree(unfinished, ignore_errors=True)
     manifest = read_manifest(folder)
     _refuse(manifest.failures, len(manifest.kept), on_error)
@@ -165,16 +165,16 @@ def build_pool(
 
 
 def unfinished_folder(folder: Path) -> Path:
-    """The folder of the finished shapes of a pool that is being built."""
+    """The folder of the finished shapes of a cache that is being built."""
     return folder.with_name(folder.name + ".partial")
 
 
-def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) -> int:
-    """Make the missing shapes, then write the pool; the caller holds the lock."""
+def _make_cache(plan: CachePlan, workers: Workers, on_error: str, progress: bool) -> int:
+    """Make the missing shapes, then write the cache; the caller holds the lock."""
     folder = unfinished_folder(plan.folder)
     folder.mkdir(exist_ok=True)
     files = {shape.name: folder / f"{row}.shape" for row, shape in enumerate(plan.listing.shapes)}
-    entries = dict[str, PoolEntry]()
+    entries = dict[str, CacheEntry]()
     for name, file in files.items():
         if (finished := read_shape(file)) and finished[0].source.is_current(Path(finished[0].file)):
             entries[name] = finished[0]
@@ -196,14 +196,14 @@ def _make_pool(plan: PoolPlan, workers: Workers, on_error: str, progress: bool) 
     if remarks := [entry.remarks for entry in manifest.kept if entry.remarks]:
         warnings.warn(f"{len(remarks):,} of {len(entries):,} files are read with a remark: {remarks[0]}", stacklevel=5)
     _refuse(manifest.failures, len(manifest.kept), on_error)
-    _write_pool(plan.folder, manifest, (files[entry.name] for entry in manifest.kept))
+    _write_cache(plan.folder, manifest, (files[entry.name] for entry in manifest.kept))
     shutil.rmtree(folder)
     return len(manifest.kept) - before
 
 
-def make_pool_shape(shape: ShapeFile, sampling: Sampling) -> MadeShape:
+def sample_shape(shape: ShapeFile, sampling: Sampling) -> MadeShape:
     """Make the points of one file; after any failure, the entry is skipped and has the reason."""
-    source, arrays, reason, caught = Source(-1, -1, None), PoolArrays(), "", list[warnings.WarningMessage]()
+    source, arrays, reason, caught = Source(-1, -1, None), ShapeArrays(), "", list[warnings.WarningMessage]()
     try:  # readers and samplers can raise many errors, which must not stop the other files
         with naming(shape.path, PointsetError), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")  # said once for all files, also by other processes
@@ -214,7 +214,7 @@ def make_pool_shape(shape: ShapeFile, sampling: Sampling) -> MadeShape:
     except PointsetError as error:
         arrays, reason = {}, str(error)
     remarks = dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, UserWarning))
-    entry = PoolEntry(
+    entry = CacheEntry(
         shape.name,
         shape.label,
         str(shape.path),
@@ -228,7 +228,7 @@ def make_pool_shape(shape: ShapeFile, sampling: Sampling) -> MadeShape:
     return entry, arrays
 
 
-def _arrays(shape: ShapeFile, sampling: Sampling) -> PoolArrays:
+def _arrays(shape: ShapeFile, sampling: Sampling) -> ShapeArrays:
     if sampling.points is None:
         cloud = read_cloud(shape.path, normals=sampling.normals, features=sampling.features)
         arrays = (cloud if sampling.keep_outliers else without_outliers(cloud, str(shape.path))).arrays
@@ -239,22 +239,22 @@ def _arrays(shape: ShapeFile, sampling: Sampling) -> PoolArrays:
     return {name: arrays[name].astype("<f4", copy=False) for name in sampling.arrays}
 
 
-def write_shape(file: Path, entry: PoolEntry, arrays: PoolArrays) -> None:
+def write_shape(file: Path, entry: CacheEntry, arrays: ShapeArrays) -> None:
     """Write a finished shape after a digest."""
     content = msgspec.msgpack.encode((entry, {name: array.tobytes() for name, array in arrays.items()}))
     file.write_bytes(hashlib.sha256(content).digest() + content)
 
 
-def read_shape(file: Path) -> tuple[PoolEntry, dict[str, bytes]] | None:
+def read_shape(file: Path) -> tuple[CacheEntry, dict[str, bytes]] | None:
     """Read what `write_shape` wrote; None if there is no file, or a kill, a full disk or a power cut damaged it."""
     content = file.read_bytes() if file.exists() else b""
     if hashlib.sha256(content[DIGEST:]).digest() != content[:DIGEST]:
         return None
-    return msgspec.msgpack.decode(content[DIGEST:], type=tuple[PoolEntry, dict[str, bytes]])
+    return msgspec.msgpack.decode(content[DIGEST:], type=tuple[CacheEntry, dict[str, bytes]])
 
 
-def _write_pool(target: Path, manifest: Manifest, files: Iterable[Path]) -> None:
-    """Write the pool of the finished shapes, whose files are in their order."""
+def _write_cache(target: Path, manifest: Manifest, files: Iterable[Path]) -> None:
+    """Write the cache of the finished shapes, whose files are in their order."""
     with new_folder(target) as folder:
         with contextlib.ExitStack() as opened:
             names = manifest.sampling.arrays
@@ -282,9 +282,9 @@ def make_shapes(shapes: Sequence[ShapeFile], sampling: Sampling, workers: Worker
     while workers.cores == 1 or time.monotonic() < end:
         if (shape := next(left, None)) is None:
             return
-        yield make_pool_shape(shape, sampling)
+        yield sample_shape(shape, sampling)
     try:
-        while tasks := [delayed(make_pool_shape)(shape, sampling) for shape in itertools.islice(left, ROUND * batch)]:
+        while tasks := [delayed(sample_shape)(shape, sampling) for shape in itertools.islice(left, ROUND * batch)]:
             yield from run_in_workers(tasks, workers, workers.cores, batch=batch)
     except BrokenProcessPool as error:
         raise PointsetError(

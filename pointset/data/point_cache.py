@@ -1,4 +1,4 @@
-"""Pools: more points per shape than a set needs, in memory or mapped from disk; and the subsets drawn from them."""
+"""Point caches: more points per shape than a set needs, in memory or on disk; and the subsets drawn from them."""
 
 import functools
 import hashlib
@@ -17,7 +17,7 @@ from pointset.errors import PointsetError, quoted
 AS_RELEASED: Final = "as released"
 """The `sampler` of clouds that were not sampled by this package."""
 LOOKED_AT = 64
-"""Most shapes that `Pool.is_centred` examines."""
+"""Most shapes that `PointCache.is_centred` examines."""
 LARGEST_COORDINATE = 1e4
 """Largest coordinate on which a model can be expected to train without normalisation."""
 CENTRED = 0.05
@@ -25,10 +25,10 @@ CENTRED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class PointCache:
     """Points of shapes, from which sets are drawn.
 
-    A memory-mapped pool is pickled as its path, so that worker processes share the file.
+    A memory-mapped cache is pickled as its path, so that worker processes share the file.
     """
 
     points: NDArray[np.float32]
@@ -46,9 +46,9 @@ class Pool:
     checksums: tuple[str, ...] = ()
     """[M], BLAKE2b of each shape's points, if the manifest has them."""
     skipped: tuple[str, ...] = ()
-    """Names of shapes whose meshes could not be used; the pool lacks them."""
+    """Names of shapes whose meshes could not be used; the cache lacks them."""
     offsets: NDArray[np.int64] | None = None
-    """[M + 1], of a ragged pool: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
+    """[M + 1], of a ragged cache: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
     groups: NDArray[np.int64] | None = None
     """[M], the group of each shape: those of one group are never on both sides of a split; None if not known."""
 
@@ -66,8 +66,8 @@ class Pool:
         """The points and the other arrays, by name."""
         return {"points": self.points, **self.arrays}
 
-    def with_columns(self, columns: Mapping[str, NDArray[Any]], **fields: Any) -> "Pool":
-        """The pool with other points and arrays, and other `fields`."""
+    def with_columns(self, columns: Mapping[str, NDArray[Any]], **fields: Any) -> "PointCache":
+        """The cache with other points and arrays, and other `fields`."""
         arrays = {name: array for name, array in columns.items() if name != "points"}
         return replace(self, points=columns["points"], arrays=arrays, checksums=(), **fields)
 
@@ -165,32 +165,32 @@ def _stored(array: NDArray[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 Indices = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Row indices [S] into all points of a pool, concatenated over sets, and the sizes [B] of the sets, with sum S."""
+"""Row indices [S] into all points of a cache, concatenated over sets, and the sizes [B] of the sets, with sum S."""
 
 
-def random_indices(pool: Pool, rows: NDArray[np.int64], size: int, generator: torch.Generator) -> Indices:
-    """Draw a random subset of `size` points of each shape in rows [B] of a pool; a smaller shape gives all points."""
-    if pool.offsets is None:
-        chosen = list(random_subsets(pool.points.shape[1], size, len(rows), generator))
+def random_indices(cache: PointCache, rows: NDArray[np.int64], size: int, generator: torch.Generator) -> Indices:
+    """Draw a random subset of `size` points of each shape in rows [B] of a cache; a smaller shape gives all points."""
+    if cache.offsets is None:
+        chosen = list(random_subsets(cache.points.shape[1], size, len(rows), generator))
     else:
-        chosen = [random_subsets(have, min(have, size), 1, generator)[0] for have in pool.sizes[rows].tolist()]
-    return _among_all(pool, rows, chosen)
+        chosen = [random_subsets(have, min(have, size), 1, generator)[0] for have in cache.sizes[rows].tolist()]
+    return _among_all(cache, rows, chosen)
 
 
-def fixed_indices(pool: Pool, rows: NDArray[np.int64], size: int, seed: int) -> Indices:
+def fixed_indices(cache: PointCache, rows: NDArray[np.int64], size: int, seed: int) -> Indices:
     """The fixed subset of each shape, which depends only on the seed and the shape's name.
 
     It is the start of a permutation, so a smaller subset is contained in a larger one.
     """
-    generators = [np.random.default_rng(seed_for(seed, pool.names[row])) for row in rows.tolist()]
-    each = zip(generators, pool.sizes[rows].tolist(), strict=True)
-    return _among_all(pool, rows, [rng.permutation(have)[:size] for rng, have in each])
+    generators = [np.random.default_rng(seed_for(seed, cache.names[row])) for row in rows.tolist()]
+    each = zip(generators, cache.sizes[rows].tolist(), strict=True)
+    return _among_all(cache, rows, [rng.permutation(have)[:size] for rng, have in each])
 
 
-def _among_all(pool: Pool, rows: NDArray[np.int64], chosen: Sequence[NDArray[np.int64]]) -> Indices:
+def _among_all(cache: PointCache, rows: NDArray[np.int64], chosen: Sequence[NDArray[np.int64]]) -> Indices:
     """Indices among all points of those chosen of each shape."""
     sizes = np.array([len(own) for own in chosen], np.int64)
-    return np.repeat(pool.starts[rows], sizes) + np.concatenate([np.empty(0, np.int64), *chosen]), sizes
+    return np.repeat(cache.starts[rows], sizes) + np.concatenate([np.empty(0, np.int64), *chosen]), sizes
 
 
 def random_subsets(available: int, count: int, sets: int, generator: torch.Generator) -> NDArray[np.int64]:

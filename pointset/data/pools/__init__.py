@@ -1,1 +1,0 @@
-"""Build, open and inspect pools: sampled points of shapes, kept on disk and memory-mapped."""
