@@ -1,12 +1,17 @@
-"""Row-wise layers, and the mode of modules."""
+"""Row-wise layers, dropout, and the mode of modules."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pointset.nn.fast.tracing import have_values
 from pointset.nn.masks import Mask
+
+LEVELS = 2**16
+"""Number of values of the random numbers of dropout."""
 
 
 class Masked(nn.Module):
@@ -19,6 +24,31 @@ class Masked(nn.Module):
     def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows, in the order of X."""
         return self.rowwise(X)
+
+
+class Dropout(nn.Dropout):
+    """In training, sets each number to zero with probability p and divides the others by 1 - p.
+
+    It is `nn.Dropout` with cheaper random numbers on a CPU: 16 bits each, four per draw of torch's global generator,
+    where `nn.Dropout` draws one per number. p is rounded to a multiple of 2^-16.
+
+    Example:
+        >>> X = pointset.nn.Dropout(0.25)(torch.ones(1000))
+        >>> X.unique().tolist()
+        [0.0, 1.3333333730697632]
+    """
+
+    def forward(self, X: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Return X with some of its numbers set to zero; X itself in evaluation mode."""
+        if not self.training or self.p == 0.0:
+            return X
+        dropped = round(self.p * LEVELS)
+        if X.device.type != "cpu" or not have_values(X) or dropped == LEVELS:
+            return super().forward(X)
+        draws = torch.empty(-(-X.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+        words = draws.view(torch.int16)[: X.numel()].view(X.shape)  # uniform from -2^15 to 2^15 - 1
+        keep = torch.ge(words, dropped - LEVELS // 2, out=torch.empty_like(X, requires_grad=False))
+        return X * keep.mul_(LEVELS / (LEVELS - dropped))
 
 
 @contextmanager

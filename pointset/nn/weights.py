@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from pointset.configuration import RELEASED, AttentionOptions, Weighting, name_of
 from pointset.errors import PointsetError, quoted
 from pointset.nn import registry
+from pointset.nn.layers import Dropout
 from pointset.nn.simplex import BOUNDED, WEIGHTS
 from pointset.nn.simplex.masked import single_or_double
 
@@ -62,7 +63,7 @@ class Weights(nn.Module):
         modules = [function for function in self.functions.values() if isinstance(function, nn.Module)]
         self.modules_of_functions = nn.ModuleList(modules)
         self.bound, self.coverage = options.bound, options.coverage
-        self.dropout = nn.Dropout(options.attention_dropout)
+        self.dropout = Dropout(options.attention_dropout)
 
     @property
     def are_softmax(self) -> bool:

@@ -26,6 +26,7 @@ from torch.nn import functional as F
 
 from pointset.comparison.metric import Metric, Size
 from pointset.data.batches import epoch_generator
+from pointset.nn.layers import Dropout
 from pointset.nn.masks import STATISTICS
 from pointset.nn.parts import Encoder, Statistic
 from pointset.nn.pooling.statistics import MaxPool, MeanPool
@@ -219,7 +220,7 @@ def equivariant_model(pooling: str, options: ModelOptions) -> SetClassifier:
     """The rFFp model whose layers and pooling use the same statistic, "mean" or "max"."""
     statistic: Statistic = "mean" if pooling == "mean" else "max"
     encoder = positioned_layers(statistic, options)
-    head = nn.Sequential(nn.Flatten(), nn.Dropout(options.dropout), head_of_one(options.dim, options.dim))
+    head = nn.Sequential(nn.Flatten(), Dropout(options.dropout), head_of_one(options.dim, options.dim))
     return SetClassifier(encoder, MeanPool() if statistic == "mean" else MaxPool(), head, DIMENSIONS)
 
 

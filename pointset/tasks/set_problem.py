@@ -23,7 +23,7 @@ from pointset.comparison.metric import Metric, Size
 from pointset.comparison.task import Results, Section, TaskFacts, Trial
 from pointset.data.batches import epoch_generator, mixed_seed
 from pointset.errors import PointsetError, quoted
-from pointset.nn.layers import in_evaluation_mode
+from pointset.nn.layers import Dropout, in_evaluation_mode
 from pointset.runs.provenance import origin
 from pointset.training.loop import Fitted, Training
 from pointset.training.objectives import Loss, Objective
@@ -278,7 +278,7 @@ def row_model(
     model = create_model("-".join(parts_of(row)), 1, options, inputs=inputs, seed=seed)
     assert isinstance(model, SetClassifier), "a row always has an encoder and a pooling"
     width = next(module.in_features for module in model.head.modules() if isinstance(module, nn.Linear))
-    rest = seeded(seed, lambda: nn.Sequential(nn.Flatten(), nn.Dropout(options.dropout), head(width)))
+    rest = seeded(seed, lambda: nn.Sequential(nn.Flatten(), Dropout(options.dropout), head(width)))
     return SetClassifier(list(model.encoder), model.pool, rest, inputs)
 
 

@@ -14,7 +14,7 @@ from pointset.data.neighbourhood_kinds import WIDTHS
 from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError, quoted
-from pointset.nn.layers import in_evaluation_mode
+from pointset.nn.layers import Dropout, in_evaluation_mode
 from pointset.nn.norms import has_shift, make_norm
 from pointset.nn.parts import Encoder
 from pointset.nn.pooling.statistics import JoinedPool
@@ -208,11 +208,11 @@ def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
         pooled += math.prod(shape_of(own, width))
     first = options.dropout if options.pooled_dropout is None else options.pooled_dropout
     dim, norm = options.head_dim or options.dim, options.head_norm
-    head: list[nn.Module] = [nn.Flatten(), nn.Dropout(first)]
+    head: list[nn.Module] = [nn.Flatten(), Dropout(first)]
     if pooling.head == "hidden":
         head.append(nn.Linear(pooled, dim, bias=not has_shift(norm)))
         head += [] if norm == "none" else [make_norm(norm, dim)]
-        head += [activation(), nn.Dropout(options.dropout)]
+        head += [activation(), Dropout(options.dropout)]
         pooled = dim
     return SetClassifier(layers, pool, nn.Sequential(*head, nn.Linear(pooled, spec.classes)), spec.inputs, numbers)
 

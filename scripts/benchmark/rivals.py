@@ -115,7 +115,9 @@ def _rewrite(module: nn.Module, attend: Attend) -> nn.Module:
             return nn.Sequential(_rewrite(module.dropout, attend), _rewrite(module.pma, attend))
         case Masked():
             return module.rowwise
-        case nn.Linear() | nn.ReLU() | nn.Flatten() | nn.Dropout():
+        case nn.Dropout():
+            return nn.Dropout(module.p)
+        case nn.Linear() | nn.ReLU() | nn.Flatten():
             return module
     raise TypeError(f"the benchmark has no plain form of {type(module).__name__}")
 

@@ -3,11 +3,12 @@
 from typing import Any, ClassVar
 
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from pointset.configuration import AttentionOptions, DecoderName, InitialName, SeedSource
 from pointset.errors import PointsetError
 from pointset.nn.blocks import PMA, SAB, rff
+from pointset.nn.layers import Dropout
 from pointset.nn.masks import Mask
 from pointset.nn.parts import Maps, Pooling
 from pointset.nn.registry import register
@@ -49,7 +50,7 @@ class AttentionPool(Pooling):
                 "norm=instance turns a single pooled row into zeros: use several seeds, as in "
                 "isab16-pma4, or prenorm, or norm=group"
             )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.pma = PMA(dim, k, pool_attention, pool_seeds, initial)
         self.sab = SAB(dim, dim, attention) if k > 1 or head == "rff" else None
         self.feed_forward = rff(dim, dim) if head == "rff" else None
