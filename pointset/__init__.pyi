@@ -32,7 +32,6 @@ from .training.automatic import fit_automatic as fit_automatic
 from .training.embedding import PointSetEmbedding as PointSetEmbedding
 from .training.estimator import PointSetClassifier as PointSetClassifier
 from .training.loading import load_run as load_run
-from .training.loading import pack_run as pack_run
 from .training.loop import Fitted as Fitted
 from .training.loop import fit as fit
 from .training.recipe import Recipe as Recipe

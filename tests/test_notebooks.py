@@ -165,13 +165,13 @@ def test_an_exported_model_is_run(run: Any) -> None:
 
 @pytest.mark.slow
 def test_a_model_is_sent(run: Any, clouds_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe, sent = run("send"), tmp_path / "sent.pointset"
+    recipe, sent = run("send"), tmp_path / "sent"
     import huggingface_hub
 
     api = huggingface_hub.HfApi
     monkeypatch.setattr(api, "create_repo", lambda *_, **__: None)
-    monkeypatch.setattr(api, "upload_file", lambda _, path_or_fileobj, **__: shutil.copy(path_or_fileobj, sent))
+    monkeypatch.setattr(api, "upload_folder", lambda _, folder_path, **__: shutil.copytree(folder_path, sent))
     train_run(tmp_path / "run", clouds_folder, "rff-max")
     recipe["push"](str(tmp_path / "run"), "user/parts")
-    monkeypatch.setitem(recipe, "hf_hub_download", lambda *_: str(sent))
+    monkeypatch.setitem(recipe, "snapshot_download", lambda *_: str(sent))
     assert recipe["pull"]("user/parts").classes == pointset.load_run(tmp_path / "run")[0].classes

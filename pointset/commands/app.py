@@ -21,7 +21,6 @@ COMMANDS = (
     predict.classify,
     embed.embed,
     export.export,
-    export.pack,
     judge.judge,
 )
 LONG = (train.train, comparing.compare)

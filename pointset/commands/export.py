@@ -1,7 +1,4 @@
-"""`pointset export` and `pack`: a trained model as a file that works without this package, or with it."""
-
-from hashlib import sha256
-from pathlib import Path
+"""`pointset export`: a trained model as a file that works without this package."""
 
 import pointset
 from pointset.commands.flags import Out
@@ -36,24 +33,4 @@ def export(*, model: Model = None, output: Out, mask: bool = False) -> Result:
         f"saved in {output}: {trained.description['model']['name']}, {output.stat().st_size / 1e6:.1f} MB",
         f"largest difference between a logit and the model's: {difference:.1e} (checked on batches of 1 and 3 sets of "
         "1, 100 and 1,500 points)",
-    )
-
-
-def pack(run: Path, /, *, output: Out) -> Result:
-    """Write a run as one file to send, which every --model reads: weights, classes and options, and nothing executable.
-
-    The file does not contain the data, or where they are. Compare its digest with the one that the receiver sees.
-
-    Example: `pointset pack runs/parts -o parts.pointset`
-
-    Args:
-        run: Folder of a finished run.
-        output: The file to write, *.pointset.
-    """
-    card = pointset.pack_run(run, output)
-    size, digest = output.stat().st_size, sha256(output.read_bytes()).hexdigest()
-    return Result(
-        {"output": str(output), "bytes": size, "sha256": digest, "card": card},
-        f"saved in {output}: {card['model']}, {len(card.get('classes', ()))} classes, {size / 1e6:.1f} MB",
-        f"SHA-256 {digest}",
     )

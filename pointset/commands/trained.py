@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 DO_NOT_TRUST = "do not trust this"
 """Printed beside a class of a probability below 50 %."""
-MODEL_HELP = (
-    f"Folder of a run, file of `pointset pack`, or trained model of `pointset zoo --pretrained`; default: {USUAL}."
-)
+MODEL_HELP = f"Folder of a run, or trained model of `pointset zoo --pretrained`; default: {USUAL}."
 Model = Annotated[str | None, Parameter(name="--model", help=MODEL_HELP)]
 
 
@@ -68,12 +66,11 @@ def require_network(trained: Trained, verb: str, *, of_product: bool = False) ->
     model, inside = trained.description["model"], Path(trained.name) / "network"
     remedy = f"write --model {shlex.quote(str(inside))}" if inside.exists() else ""
     members = [member["name"] for member in model.get("members", ())]
-    of_run = "pack the network of the run (its folder network) if it has one, or " * Path(trained.name).is_file()
     if members and not (of_product and {*members} - {*BASELINES}):
-        remedy = remedy or f"{of_run}train with a larger --budget, or a network by name"
+        remedy = remedy or "train with a larger --budget, or a network by name"
         raise PointsetError(f"{trained.name} is a product of classifiers, and only a network can be {verb}: {remedy}")
     if (name := str(model.get("name"))) in BASELINES:
-        remedy = remedy or f"{of_run}train one by name"
+        remedy = remedy or "train one by name"
         raise PointsetError(f"{trained.name} is {name}, and only networks can be {verb}: {remedy}")
 
 

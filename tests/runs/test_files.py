@@ -9,7 +9,6 @@ import random
 import re
 import shutil
 import tomllib
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -23,7 +22,7 @@ import torch
 import toy
 
 import pointset
-from pointset import PointsetError, Recipe, judge, pack_run, read_experiment
+from pointset import PointsetError, Recipe, judge, read_experiment
 from pointset.commands.zoo import zoo
 from pointset.comparison.judge import read_tables
 from pointset.comparison.report.sections import commit_of, machine_of
@@ -327,31 +326,10 @@ def test_descriptions_and_histories_of_runs(run):
     def read() -> object:
         model, description = pointset.load_run(run)
         test = load_like(description["data"], "test")
-        pack_run(run, run.parent / "packed.pointset")
         return validation_temperature(model, description), model(test.points), test.classes, test.names
 
     check(run / "run.json", read)
     check(run / "history.jsonl", RunFolder(run).history)
-
-
-@pytest.mark.parametrize("name", ["card.json", "run.json"])
-def test_packed_runs(name, run):
-    file = run.parent / f"{name}.pointset"
-    pack_run(run, file)
-    with zipfile.ZipFile(file) as archive:
-        files = {entry: archive.read(entry) for entry in archive.namelist()}
-
-    def write(value: Any) -> None:
-        with zipfile.ZipFile(file, "w") as archive:
-            for entry, content in (files | {name: json.dumps(value).encode()}).items():
-                archive.writestr(entry, content)
-
-    def read() -> object:
-        model, description = pointset.load_run(file)
-        data = description["data"]
-        return model(torch.ones(1, 8, 3)), data["classes"], data["points"], data["normalize"], data["up"]
-
-    read_and_refused(read, write, json.loads(files[name]))
 
 
 def test_checkpoints(run, clouds_folder):

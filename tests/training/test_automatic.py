@@ -119,9 +119,8 @@ def test_a_chosen_mixture_is_saved_and_multiplies_its_members(data, train, tmp_p
     shape = data / "test" / "flat" / "flat_0.npy"
     said = fail(capsys, "attend", shape, "--model", tmp_path / "run", "-o", tmp_path / "a.html")
     assert "only a network can be drawn: train with a larger --budget" in said  # the budget was too small for one
-    pointset.pack_run(tmp_path / "run", tmp_path / "p.pointset")
-    said = fail(capsys, "export", "--model", tmp_path / "p.pointset", "-o", tmp_path / "a.pt2")
-    assert "exported: pack the network of the run (its folder network) if it has one, or train with" in said
+    said = fail(capsys, "export", "--model", tmp_path / "run", "-o", tmp_path / "a.pt2")
+    assert "exported: train with a larger --budget" in said
 
 
 @pytest.mark.parametrize(("classes", "lines"), [(("Chair", "night stand", "x", "y"), 1), (("chair", "x", "y"), 0)])
@@ -347,8 +346,6 @@ def test_groups_that_train_finds_are_saved_shown_again_and_taken_back_to_split_b
         path.rename(path.with_stem(f"other_{path.stem}"))
     cli.main([*map(str, evaluate), "--data", str(data)])
     assert f"{data}: groups of the training is left out, because groups='" in capsys.readouterr().err
-    pointset.pack_run(tmp_path / "again", tmp_path / "again.pointset")
-    assert pointset.load_run(tmp_path / "again.pointset")[1]["data"]["groups"] == "groups.csv"
 
 
 @pytest.mark.slow
