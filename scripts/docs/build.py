@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
+import reference_pages
 from cyclopts import App
 from rich.console import Console
 from sphinx.cmd.build import build_main
@@ -65,6 +66,8 @@ def stage(folder: Path) -> None:
     for path in (folder / "scripts" / "experiments" / "results").rglob("*.md"):
         path.unlink()  # included in the page of results
     (folder / "reference" / "commands.md").write_text(help_page(), encoding="utf-8")
+    for package in reference_pages.packages():
+        (folder / "reference" / f"{package}.rst").write_text(reference_pages.page(package), encoding="utf-8")
     (folder / "datasets" / "cards.md").write_text(cards_page(), encoding="utf-8")
     write_corruptions(folder / "corruptions")
     write_live_page(folder / "extra" / "notebooks" / "live.html")
