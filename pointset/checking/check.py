@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,11 @@ from scipy.spatial import KDTree
 
 from pointset.baselines.features import invariant_part
 from pointset.checking.labels import given_and_other, suspicious_labels
+from pointset.checking.nearest import connected, nearest_elsewhere, resampled_distance
 from pointset.checking.oddities import Oddity, odd_axes, odd_counts, odd_extents, odd_sizes
 from pointset.checking.reading import Shapes, read_shapes
 from pointset.data.axes import Axis, turned_up, usual_up
-from pointset.data.groups import assign_folds
-from pointset.data.likeness.siblings import Siblings, connected, find_siblings, nearest_elsewhere, resampled_distance
+from pointset.data.groups import Grouping, assign_folds, groups_from_names
 from pointset.data.likeness.twins import Surface, fit_surfaces
 from pointset.data.readers.formats import is_mesh_file, suffix_of
 from pointset.data.readers.reading import read_mesh
@@ -72,7 +72,7 @@ class Check:
     shapes: Shapes
     suspects: tuple[Suspect, ...]
     """The most serious first."""
-    siblings: Siblings
+    grouping: Grouping
     compared: int
     """Pairs of shapes that were near enough to be fitted to each other."""
     same: int
@@ -94,7 +94,7 @@ class Check:
     @property
     def divided(self) -> int:
         """Number of shapes of other splits whose group has training shapes, too."""
-        tested, groups = np.array(self.shapes.splits) != "train", self.siblings.groups
+        tested, groups = np.array(self.shapes.splits) != "train", self.grouping.groups
         return int((tested & np.isin(groups, groups[~tested])).sum())
 
     def of(self, where: str) -> list[Suspect]:
@@ -114,7 +114,7 @@ def check_data(data: str | Path, *, up: str | None = None, seed: int = 0, progre
 
     Files that cannot be read; shapes that are the same, within a class, in two classes, or in train and test; shapes
     unlike their class in size, points or upward axis; and labels that are perhaps wrong, by confident learning on
-    probabilities of a support vector machine that was fitted without the shape and its siblings.
+    probabilities of a support vector machine that was fitted without the shape and its group.
 
     Args:
         data: name of a card, or a folder.
@@ -137,7 +137,7 @@ def check_data(data: str | Path, *, up: str | None = None, seed: int = 0, progre
     ]
     suspects = [*unread, *twins, *work.labels(twins), *work.oddities()]
     suspects.sort(key=lambda each: (ORDER.index(each.where), -each.sure))
-    return Check(shapes, tuple(suspects), work.siblings, len(work.candidates), work.same, work.agreed)
+    return Check(shapes, tuple(suspects), work.grouping, len(work.candidates), work.same, work.agreed)
 
 
 class _Work:
@@ -153,8 +153,7 @@ class _Work:
         each = [extract_rows(baseline, sets, progress) for sets in shapes.sets]
         self.blocks = [torch.cat(blocks) for blocks in zip(*each, strict=True)]
         self.rows = invariant_part(self.blocks[0][:, 0], self.blocks[1][:, 0]).numpy()
-        files = [PurePosixPath(name).name for name in shapes.names]
-        self.siblings = find_siblings(files, shapes.labels.tolist(), self.rows)
+        self.grouping = groups_from_names(shapes.names, shapes.labels.tolist())
         alone = np.arange(len(shapes.names))
         near = nearest_elsewhere(self.rows, np.zeros_like(alone), alone, COMPARED)
         self.limit = MARGIN * resampled_distance(shapes.sets[0])
@@ -256,9 +255,9 @@ class _Work:
     def labels(self, twins: list[Suspect]) -> Iterator[Suspect]:
         """Shapes whose label is perhaps wrong, with what they would be instead."""
         shapes, labels = self.shapes, self.shapes.labels
-        groups = self.siblings.groups
+        groups = self.grouping.groups
         links = [(groups[each.row], groups[each.other]) for each in twins if labels[each.row] == labels[each.other]]
-        together = connected(links, self.siblings.count)[groups]
+        together = connected(links, self.grouping.count)[groups]
         folds = assign_folds(together, labels.tolist(), self.seed, FOLDS)
         if len(shapes.classes) < 2 or not (folds >= 0).any():
             return

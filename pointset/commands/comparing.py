@@ -141,7 +141,7 @@ def _run_or_report(
     """
     from pointset.comparison.comparing import RESULT_FILES, report_finished, run_experiment
     from pointset.comparison.results import as_dict
-    from pointset.data.repeats import repeats_in_words, siblings_in_words
+    from pointset.data.leakage import divided_groups, repeated_files
     from pointset.tasks.classification import Classification
 
     comparison = report_finished(experiment, out) if running.report else run_experiment(experiment, out, running)
@@ -150,7 +150,7 @@ def _run_or_report(
         write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
     page, notes, task, failure = shlex.quote(str(out / "report.html")), list[str](), experiment.task, None
     if isinstance(task, Classification):
-        notes += [*repeats_in_words(task.data, task.sets), *siblings_in_words(task.load("train", task.points[0]))]
+        notes += [*repeated_files(task.data, task.sets), *divided_groups(task.load("train", task.points[0]))]
     if comparison.failures:
         reasons = "; ".join(f"{failure.name}: {failure.reason}" for failure in comparison.failures)
         count, total = len(comparison.failures), len(comparison.failures) + len(comparison.runs)

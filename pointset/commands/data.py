@@ -18,7 +18,8 @@ from pointset.commands.terminal import Result, Table
 from pointset.commands.trained import load_model
 from pointset.configuration import COMMON, Seed
 from pointset.data.axes import GuessedUp, turned_up
-from pointset.errors import PointsetError, counted, escaped, quoted
+from pointset.data.groups import BY_NAMES
+from pointset.errors import PointsetError, counted, escaped
 
 SUSPECTS_SHOWN = 10
 """Suspects of each place that are printed."""
@@ -120,12 +121,12 @@ def check(
     more = f"; the first {SUSPECTS_SHOWN} of each kind above" if total > len(rows) else ""
     lines: list[str | Table] = [*overview(found.shapes), *([rows] if rows else [])]
     tested = " and ".join(sorted({*found.shapes.splits} - {"train"}))
-    if found.siblings.rule:
-        lines.append(f"{found.siblings.count:,} groups of shapes that belong together, by {found.siblings.origin}")
+    if found.grouping:
+        lines.append(str(found.grouping))
         if found.divided:
             lines.append(
-                f"groups of training shapes hold {counted(found.divided, f'{tested} shape')}, too: of a class/"
-                f"file folder, `train` and `compare` keep groups together with --groups {quoted(found.siblings.rule)}"
+                f"groups of training shapes hold {counted(found.divided, f'{tested} shape')}, too: of a class/file "
+                f"folder, `train` and `compare` keep groups on one side with --groups {BY_NAMES}"
             )
     if found.leaks:
         tests = sum(split != "train" for split in found.shapes.splits)

@@ -54,7 +54,7 @@ def evaluate(
     """
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.dataset import is_split_by_hash, load_like
-    from pointset.data.repeats import repeats_in_words
+    from pointset.data.leakage import repeated_files
     from pointset.evaluation import evaluate as evaluate_sets
     from pointset.evaluation.predictions import validation_temperature
     from pointset.evaluation.shape_files import guess, in_folders, write_guesses
@@ -97,7 +97,7 @@ def evaluate(
     if left_out := sets.describe().get("left_out"):
         result["left_out"] = left_out
     if split == "test" and sets.source == trained.data["source"]:
-        text += repeats_in_words(sets.source, sets.options)
+        text += repeated_files(sets.source, sets.options)
     elif data is not None and is_split_by_hash(sets):
         part = "a fifth" if split == "test" else "four fifths"
         whole = shlex.join(["pointset", "classify", data, "--model", str(model or trained.name)])

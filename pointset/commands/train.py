@@ -16,7 +16,7 @@ from pointset.commands.flags import Chosen, DataFlags, Given, ModelFlags, Recipe
 from pointset.commands.terminal import Result
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError, counted, one_line, quoted, raise_together
+from pointset.errors import PointsetError, counted, one_line, raise_together
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.progress import write_line
 from pointset.training.recipe import Recipe
@@ -70,7 +70,7 @@ def train(
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
     """
     from pointset.data.dataset import has_test_split
-    from pointset.data.repeats import repeats_in_words, siblings_in_words
+    from pointset.data.leakage import divided_groups, repeated_files
     from pointset.training.processes import is_main
 
     if data is None and model is None:
@@ -101,7 +101,7 @@ def train(
         text.append(f"trained on sets of {sizes}")
     evaluate = f"next: pointset evaluate --model {shlex.quote(str(run))}"
     text.append(f"saved in {run}; {evaluate if has_test_split(sets) else NO_TEST}")
-    text += [*repeats_in_words(sets.source, sets.options), *siblings_in_words(sets)]
+    text += [*repeated_files(sets.source, sets.options), *divided_groups(sets)]
     return Result({"run": str(run), "seconds": fitted.seconds, **last, "sentences": text}, *text)
 
 
@@ -146,7 +146,7 @@ def _started(model: str | None, start: str, data: str, chosen: Chosen, seed: int
 def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run: Path) -> Result:
     """Train the best classifier within a budget, on sets with the chosen options."""
     from pointset.data.dataset import check_data, has_test_split, load_split
-    from pointset.data.repeats import repeats_in_words, siblings_in_words
+    from pointset.data.leakage import divided_groups, repeated_files
     from pointset.training.automatic import fit_automatic, refuse_other_run
 
     options = DataOptions(points=1024, normalize="center-standardize").changed(chosen)
@@ -159,7 +159,7 @@ def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run
         row = {"candidate": each.name + " *" * each.chosen, "accuracy %": score, "95 % interval": f"{low} to {high}"}
         if not each.tested:
             row |= {"accuracy %": "", "95 % interval": ""}
-        if best.siblings.rule:
+        if best.grouping:
             row["of seen groups %"] = "" if each.seen is None else f"{100 * each.seen:.1f}"
         loss = "" if each.loss is None else f"{each.loss:.2f}"
         rows.append(row | {"log loss": loss, "held out": each.tested, "core-seconds": f"{each.seconds:.0f}"})
@@ -167,14 +167,14 @@ def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run
     commands = [f"evaluate {trained}"] * tested + [f"classify path/to/new {trained}"]
     commands += [f"attend FILE {trained}"] * (run / "network").exists()
     candidates = [dataclasses.asdict(candidate) for candidate in best.candidates]
-    siblings = best.siblings
-    groups = {"groups": siblings.count, "groups_by": siblings.rule, "never_held_out": best.never_held_out}
-    held_out = f"{'groups of ' if siblings.rule else ''}training shapes that were held out"
+    grouping = best.grouping
+    groups = {"groups": grouping.count, "groups_by": grouping.origin, "never_held_out": best.never_held_out}
+    held_out = f"{'groups of ' if grouping else ''}training shapes that were held out"
     sentences = [
-        *_group_lines(best, run, sets),
+        *_group_lines(best, sets),
         *_of_modelnet(sets.classes),
-        *repeats_in_words(sets.source, sets.options),
-        *siblings_in_words(sets, siblings.rule),
+        *repeated_files(sets.source, sets.options),
+        *divided_groups(sets),
         *([] if tested else [NO_TEST]),
     ]
     about = {"run": str(run), "model": best.name, "reason": best.reason, "candidates": candidates, **groups}
@@ -197,32 +197,19 @@ def _show(candidate: "Candidate") -> None:
     write_line(f"{candidate.name:13} {share}, {loss}{candidate.seconds:.0f} core-seconds")
 
 
-def _group_lines(best: "Automatic", run: Path, sets: "PointSets") -> Iterator[str]:
-    """What was held out together, and what was never held out."""
+def _group_lines(best: "Automatic", sets: "PointSets") -> Iterator[str]:
+    """The groups that were held out together, what --groups takes if there may be some, and what was never held out."""
     from pointset.data.catalogue.cards import list_cards
-    from pointset.data.groups import may_tell_groups
-    from pointset.data.likeness.siblings import LIKENESS
-    from pointset.data.point_cache import AS_RELEASED
-    from pointset.training.automatic import GROUPS_FILE
+    from pointset.data.groups import NO_GROUPS, WHAT_GROUPS_TAKES, end_in_numbers
 
-    if not best.siblings.rule and (rule := may_tell_groups(sets.names, sets.labels.tolist())):
+    if best.grouping:
+        off = f"; --groups {NO_GROUPS} ignores them" * (best.grouping.origin == "names")
+        yield f"{best.grouping}: accuracy is of groups of which nothing was trained on{off}"
+    elif sets.options.groups is None and sets.source not in list_cards() and end_in_numbers(sets.names):
         yield (
-            f"names may tell groups, by {quoted(rule)}, and likeness does not confirm it: if several files show one "
-            f"object, the accuracy is too high; give --groups {quoted(rule)}"
+            "shapes are held out one by one: if several files show one object, the accuracy is too high; give --groups "
+            f"{WHAT_GROUPS_TAKES}"
         )
-    elif not best.siblings.rule and sets.point_cache.sampler == AS_RELEASED and sets.source not in list_cards():
-        yield (
-            "no groups were found: if several clouds are scans of one object, turned or in part, the accuracy is far "
-            "too high; give --groups"
-        )
-    if best.siblings.rule == LIKENESS:  # up to 15 points off; see scripts/experiments/pages/siblings.md
-        yield "the names tell no groups and likeness finds only some: the accuracy may be far off; give --groups"
-    if best.siblings.rule:
-        yield (
-            f"{best.siblings.count:,} groups of shapes that belong together, by {best.siblings.origin}: accuracy is of "
-            f"unseen groups; of seen groups is that of unseen shapes whose siblings were seen"
-        )
-        yield f"the group of every shape, which --groups takes: {run / GROUPS_FILE}"
     if best.never_held_out:
         some = one_line(", ".join(best.never_held_out), 100)
         yield f"never held out, because a class of one group would have none left to learn from: {some}"

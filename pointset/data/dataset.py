@@ -4,7 +4,6 @@ import dataclasses
 import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from pointset.data.catalogue.cards import Card, is_on_disk, list_cards, load_car
 from pointset.data.catalogue.folders import Listing, list_folder, list_splits
 from pointset.data.catalogue.locate import check_against_card, locate_data, require_classes
 from pointset.data.catalogue.released import is_released, read_released, released_labels
-from pointset.data.groups import group_keys, is_table, number_groups, read_table
+from pointset.data.groups import NO_GROUPS, group_keys, is_table, number_groups, read_table
 from pointset.data.options import MORE_POINTS, SPLITS, TABLES, DataOptions
 from pointset.data.point_cache import PointCache
 from pointset.data.point_sets import PointSets
@@ -102,7 +101,7 @@ def load_split(
     name, source = (card.name, card.name) if card else (folder.name, str(folder))
     options = with_axis(options, cache.names, card, folder)
     cache = on_one_axis(cache, options)
-    if options.groups is not None:
+    if options.groups not in (None, NO_GROUPS):
         keys = group_keys(options.groups, cache.names, folder, all_have_one=split == SPLITS[0])
         cache = dataclasses.replace(cache, groups=number_groups(keys))
     rows: Tensor | None = None
@@ -333,23 +332,3 @@ def is_split_by_hash(sets: PointSets) -> bool:
     """True if the folder that sets were loaded from has no folders of splits."""
     _, folder = locate_data(sets.source, progress=False)
     return not is_released(folder) and any(own.is_hashed for own in list_again(folder, sets.options).values())
-
-
-def keys_of_all_splits(sets: PointSets, groups: str | None) -> dict[str, str]:
-    """The groups of all shapes of the folder or the release that sets were loaded from, by name; see `group_keys`.
-
-    Of data in memory, or whose folder was moved, those of the sets alone. Without `groups` every shape is alone.
-    """
-    names, folder, options = {*sets.names}, None, sets.options
-    if is_on_disk(sets.source):
-        with suppress(PointsetError):
-            _, folder = locate_data(sets.source, progress=False)
-            if is_released(folder):
-                caches = (read_released(folder, split, options.variant, on_error="skip") for split in SPLITS)
-                names.update(name for cache in caches for name in cache.names)
-            else:
-                listings = list_again(folder, options).values()
-                names.update(shape.name for listing in listings for shape in listing.shapes)
-    ordered = sorted(names)
-    keys = ordered if groups is None else group_keys(groups, ordered, folder, all_have_one=False)
-    return dict(zip(ordered, keys, strict=True))

@@ -1,43 +1,71 @@
-"""Groups of shapes that belong together: views of one object, frames of one motion, copies. Folds keep them together.
+"""Groups of shapes: views of one object, frames of one motion. All shapes of a group are on one side of a split.
 
-A rule says which part of a name is the object: every way to cut a name at numbers and separators is one. Which rule is
-true cannot be seen in the names: see `pointset.data.likeness.siblings`.
+Groups are given (`--groups`) or inferred from file names by one rule, see `groups_from_names`.
 """
 
 import csv
-import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import itemgetter
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointset.errors import PointsetError, quoted
+from pointset.errors import PointsetError, counted, quoted
 from pointset.runs.spreadsheets import read_csv
 
-PARTS_CUT = 4
-"""Most parts of a name that a rule keeps or drops."""
-MOST = 0.8
-"""Share of the shapes that have a sibling by names which may tell groups."""
 Groups = NDArray[np.int64]
 """The number of each shape's group, [N]."""
-Parts = tuple[str, ...]
-_PART = re.compile(r"\d+|[^\W\d_]+")
-_SUFFIX = re.compile(r"\.[a-z]\w*$")
+NO_GROUPS, BY_NAMES = "none", "names"
+"""Values of --groups: every shape is alone; groups by the rule of `name_key`, whatever the classes are."""
+FEWEST_GROUPS = 3
+"""Least number of groups in most classes."""
+WHAT_GROUPS_TAKES = (
+    "a CSV table of files and groups, a regular expression whose parentheses are the group, or the number of a folder "
+    "level (1 is the top)"
+)
+_WORD = re.compile(r"[^\W_]+")
+_NUMBERED = re.compile(r"([^\W\d]*)\d+")
+_SUFFIX = re.compile(r"\.[A-Za-z]\w*$")
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Groups of shapes, and where they come from."""
+
+    groups: Groups
+    origin: Literal["none", "names", "given"] = "none"
+    """"none": every shape is a group of its own."""
+    example: str = ""
+    """One group with some of its files, for a message; only of groups by names."""
+
+    @property
+    def count(self) -> int:
+        """The number of groups."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    def __bool__(self) -> bool:
+        """True if shapes are grouped."""
+        return self.origin != "none"
+
+    def __str__(self) -> str:
+        """The number of groups and their origin, in words."""
+        names = f"by file names without their last number, such as {self.example}"
+        return f"{counted(self.count, 'group')} {names if self.origin == 'names' else 'given by --groups'}"
+
+
+def alone(count: int) -> Grouping:
+    """A group of its own for each of so many shapes."""
+    return Grouping(np.arange(count))
 
 
 def number_groups(keys: Iterable[Any]) -> Groups:
     """Numbers of groups, counted from 0 in the order in which they occur, from one key for each shape."""
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
-
-
-def group_sizes(groups: Groups) -> Groups:
-    """The number of shapes in each shape's group, [N]."""
-    return np.bincount(groups)[groups] if len(groups) else groups
 
 
 def choose_groups(members: Groups, groups: Groups, count: int) -> Groups:
@@ -76,90 +104,85 @@ def assign_folds(groups: Groups, labels: Sequence[int], seed: int, folds: int) -
     return assigned
 
 
-def groups_by_rule(names: Sequence[str], labels: Sequence[int]) -> dict[str, Groups]:
-    """The different groupings that rules about names give, by the rule in words; every group is within a class.
+def name_key(name: str) -> str:
+    """The file name without its last number and what follows it, such as Plot_47_Tree for Plot_47_Tree_84.laz.
 
-    Rules that leave all shapes alone, or join all shapes of every class, are left out.
+    A number is a word of digits, or ends a word of letters, such as w02. If the last word with digits is another, as in
+    hexadecimal names, the key is the whole name.
     """
-    parts = _parts(names, labels)
-    found: dict[bytes, tuple[str, Groups]] = {}
-    for rule, cut in _rules(max(map(len, parts), default=0)):
-        groups = number_groups((label, cut(own)) for label, own in zip(labels, parts, strict=True))
-        if len({*labels}) < groups.max(initial=0) + 1 < len(groups):
-            found.setdefault(groups.tobytes(), (rule, groups))
-    return dict(found.values())
+    stem, start = _last_number(name)
+    return stem if start is None else stem[:start].rstrip("_-. ")
 
 
-def may_tell_groups(names: Sequence[str], labels: Sequence[int]) -> str:
-    """The rule that drops the last part, if names of one form then leave most shapes in several groups of a class."""
-    rule = "all but its last 1 part"
-    groups = groups_by_rule(names, labels).get(rule)
-    if groups is None or len({*map(len, _parts(names, labels))}) > 1:
-        return ""
-    several = groups.max() + 1 >= 2 * len({*labels})
-    return rule if several and (group_sizes(groups) > 1).mean() >= MOST else ""
+def _last_number(name: str) -> tuple[str, int | None]:
+    """The file name without its suffix, and where its last number begins."""
+    stem = _SUFFIX.sub("", PurePosixPath(name).name)
+    words = [word for word in _WORD.finditer(stem) if any(map(str.isdecimal, word[0]))]
+    numbered = _NUMBERED.fullmatch(words[-1][0]) if words else None
+    return stem, None if numbered is None else words[-1].start() + len(numbered[1])
 
 
-def _parts(names: Sequence[str], labels: Sequence[int]) -> list[Parts]:
-    """The numbers and words of each name, without those with which all names of its class begin."""
-    texts = [_SUFFIX.sub("", name.casefold()) for name in names]
-    parts = [tuple(_PART.findall(text)) for text in texts]
-    common: dict[int, Parts] = {}
-    for label, own in zip(labels, parts, strict=True):
-        pairs = zip(common.get(label, own), own, strict=False)
-        common[label] = tuple(part for part, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return [own[min(len(common[label]), len(own) - 1) :] for label, own in zip(labels, parts, strict=True)]
+def groups_from_names(names: Sequence[str], labels: Sequence[int]) -> Grouping:
+    """Group shapes by `name_key`, in all classes together; otherwise every shape is alone.
+
+    The rule is used if most shapes are in a group of several, most classes have at least three groups, and no group has
+    more than half of a class.
+    """
+    keys = [name_key(name) for name in names]
+    of_class: dict[int, Counter[str]] = defaultdict(Counter)
+    for label, key in zip(labels, keys, strict=True):
+        of_class[label][key] += 1
+    sizes = Counter(keys)
+    joined = sum(size for size in sizes.values() if size > 1)
+    divided = sum(len(counts) >= FEWEST_GROUPS for counts in of_class.values())
+    largest = (max(counts.values()) for counts in of_class.values())
+    small = all(
+        size == 1 or 2 * size <= counts.total() for size, counts in zip(largest, of_class.values(), strict=True)
+    )
+    if not (2 * joined > len(keys) and 2 * divided > len(of_class) and small):
+        return alone(len(keys))
+    key = next(key for key in keys if sizes[key] > 1)
+    files = [PurePosixPath(name).name for name, own in zip(names, keys, strict=True) if own == key]
+    example = f"{quoted(key)} ({', '.join(files[:2])}{', ...' * (len(files) > 2)})"
+    return Grouping(number_groups(keys), "names", example)
 
 
-def _rules(longest: int) -> Iterator[tuple[str, Callable[[Parts], Any]]]:
-    """What a rule takes for the object, in words and as a function of the parts of a name."""
-    yield "the whole name", lambda parts: parts
-    yield "its words", lambda parts: tuple(part for part in parts if not part.isdigit())
-    yield "its numbers", lambda parts: tuple(part for part in parts if part.isdigit())
-    yield "all up to its last number", _up_to_last_number
-    for count in range(1, min(PARTS_CUT, longest - 1) + 1):
-        parts = f"{count} part{'s' * (count > 1)}"
-        yield f"all but its last {parts}", itemgetter(slice(None, -count))
-        yield f"all but its first {parts}", itemgetter(slice(count, None))
-        yield f"its first {parts}", itemgetter(slice(count))
-        yield f"its last {parts}", itemgetter(slice(-count, None))
-        yield f"all but part {count}", _without(count - 1)
-        yield f"all but part {count} from the end", _without(-count)
-
-
-def _without(place: int) -> Callable[[Parts], Parts]:
-    return lambda parts: tuple(part for own, part in enumerate(parts) if own != place % max(len(parts), 1))
-
-
-def _up_to_last_number(parts: Parts) -> Parts:
-    last = max((place for place, part in enumerate(parts) if part.isdigit()), default=len(parts) - 1)
-    return parts[: last + 1]
+def end_in_numbers(names: Sequence[str]) -> bool:
+    """True if most file names end in a number, so that several files may show one object."""
+    ends = (start is not None and stem[-1].isdecimal() for stem, start in map(_last_number, names))
+    return 2 * sum(ends) > len(names)
 
 
 def group_keys(
     groups: str, names: Sequence[str], folder: Path | None = None, *, all_have_one: bool = True
 ) -> list[str]:
-    """The name of each shape's group, as a user gives it; without `all_have_one` a shape may be alone, under its name.
+    """The name of each shape's group, as `groups` says; without `all_have_one` a shape may be alone, under its name.
 
-    Groups are said by a table (*.csv) whose first column has the files and whose second their groups, which is looked
-    for in the folder of the data, too; by the number of a level of folders, counted from 1 at the top; by a rule of
-    `groups_by_rule` in words; or by a regular expression, whose parentheses, or else the whole match, are the group. A
-    PointsetError if it is none of these, or does not say the group of every shape that must have one.
+    Args:
+        groups: a table (*.csv) whose first column has the files and whose second their groups, which is also looked for
+            in the folder of the data; the number of a level of folders, counted from 1 at the top; a regular
+            expression, whose parentheses, or else the whole match, are the group; or "names", see `name_key`.
+        names: paths of the files relative to the folder of the data, [N].
+        folder: the folder of the data.
+        all_have_one: refuse shapes without a group.
+
+    Raises:
+        PointsetError: `groups` is none of these, or lacks the group of a shape that must have one.
     """
-    if is_table(groups):
-        known = read_table(Path(groups), folder, "groups", 2)
-        keys = [known.get(name, known.get(PurePosixPath(name).name, "")) for name in names]
+    if groups == BY_NAMES:
+        keys = [name_key(name) for name in names]
+    elif is_table(groups):
+        of_file = read_table(Path(groups), folder, "groups", 2)
+        keys = [of_file.get(name, of_file.get(PurePosixPath(name).name, "")) for name in names]
     elif groups.isdigit():
         keys = ["/".join(PurePosixPath(name).parts[: int(groups)]) for name in names]
-    elif cut := dict(_rules(PARTS_CUT + 1)).get(groups):
-        places = [str(PurePosixPath(name).parent) for name in names]
-        parts = _parts([PurePosixPath(name).name for name in names], number_groups(places).tolist())
-        keys = [f"{place}/{'_'.join(cut(own))}" for place, own in zip(places, parts, strict=True)]
     else:
         keys = _from_expression(groups, names)
-    odd = [name for name, key in zip(names, keys, strict=True) if not key]
-    if odd and all_have_one:
-        raise PointsetError(f"groups={quoted(groups)} does not say the group of {quoted(odd[0])}: give all shapes one")
+    lacking = [name for name, key in zip(names, keys, strict=True) if not key]
+    if lacking and all_have_one:
+        raise PointsetError(
+            f"groups={quoted(groups)} does not say the group of {quoted(lacking[0])}: give all shapes one"
+        )
     return [key or name for name, key in zip(names, keys, strict=True)]
 
 
@@ -183,7 +206,7 @@ def read_table(path: Path, folder: Path | None, what: str, columns: int) -> dict
 
 def _from_expression(groups: str, names: Sequence[str]) -> list[str]:
     try:
-        found = [re.search(groups, name) for name in names]
+        matches = [re.search(groups, name) for name in names]
     except re.error as error:
         raise PointsetError(f"groups={quoted(groups)} is not a regular expression: {error}") from error
-    return ["" if match is None else "/".join(map(str, match.groups() or (match[0],))) for match in found]
+    return ["" if match is None else "/".join(map(str, match.groups() or (match[0],))) for match in matches]

@@ -91,9 +91,10 @@ class DataOptions(WithFeatures):
     "columns" (numbers without names), or fields by name: intensity,return_number."""
 
     groups: Annotated[str | None, COMMON] = None
-    """Which shapes belong together, such as views of one object, and are never split: a table (*.csv) of files and
-    groups, a regular expression whose parentheses are the group, the number of a level of folders, or a rule that
-    `pointset train` names. None finds them by names and likeness."""
+    """Shapes that must stay on one side of a split, such as views of one object: a table (*.csv) of files and groups, a
+    regular expression whose parentheses are the group, the number of a folder level, or "names" (the file name without
+    its last number). None applies "names" within training shapes where it gives groups in most classes; "none" never
+    does."""
     without: str | None = None
     """A table (*.csv) whose first column has files to leave out, as `pointset data check -o check.csv` writes it."""
 

@@ -16,7 +16,7 @@ from pointset.configuration import Neighbourhoods, PointCount, check, check_seed
 from pointset.data.augmentations import Augmentation
 from pointset.data.axes import Axis
 from pointset.data.catalogue.cards import is_on_disk
-from pointset.data.groups import choose_groups, number_groups
+from pointset.data.groups import NO_GROUPS, Grouping, alone, choose_groups, groups_from_names, number_groups
 from pointset.data.neighbourhood_kinds import WIDTHS, numbers_of_kind
 from pointset.data.neighbourhood_pools import cache_with_copies, cache_with_neighbourhoods, drawn_copies, kind_in
 from pointset.data.normalize import normalize_rows
@@ -58,7 +58,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     Attributes:
         names: N unique names of shapes.
-        groups: int64 [N], the group of each shape, or None; see `grouped`.
+        groups: int64 [N], the group of each shape as it is given, or None; see `grouped` and `grouping`.
         classes, labels: names of the classes, and int64 [N], indices into them.
 
     Example:
@@ -284,11 +284,20 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         whole[self.rows.numpy()] = numbers
         return self.with_cache(replace(self.point_cache, groups=whole))
 
+    @functools.cached_property
+    def grouping(self) -> Grouping:
+        """The groups that are given, or those of file names (see `groups_from_names`) unless the options say none."""
+        if self.groups is not None:
+            return Grouping(number_groups(self.groups.tolist()), "given")
+        if self.options.groups == NO_GROUPS:
+            return alone(len(self))
+        return groups_from_names(self.names, self.labels.tolist())
+
     def split_validation(self, fraction: float, seed: int) -> tuple["PointSets", "PointSets"]:
         """Split into training and validation sets, stratified by class.
 
         From a class of c shapes, round(fraction * c) random ones go to validation, but at least one stays in training.
-        Of groups, whole ones go as long as there are not more shapes, but one if the class has two.
+        Of groups (see `grouping`), whole ones go as long as there are not more shapes, but one if the class has two.
 
         Returns:
             (training, validation), both in the order of this dataset.
@@ -302,7 +311,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             raise PointsetError(f"fraction must be in (0, 1), got {fraction}")
         rng, labels = np.random.default_rng((seed, VALIDATION_STREAM)), self.labels.numpy()
         held_out = np.zeros(len(self), dtype=bool)
-        groups = np.arange(len(self)) if self.groups is None else self.groups
+        groups = self.grouping.groups
         for label in range(int(labels.max(initial=-1)) + 1):
             inside = rng.permutation(np.flatnonzero(labels == label))
             held_out[choose_groups(inside, groups, round(fraction * len(inside)))] = True
@@ -380,4 +389,4 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without cached properties, for copies and worker processes."""
-        return {key: value for key, value in vars(self).items() if key not in ("points", "fingerprint")}
+        return {key: value for key, value in vars(self).items() if key not in ("points", "fingerprint", "grouping")}

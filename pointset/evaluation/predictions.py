@@ -210,8 +210,9 @@ def validation_temperature(
             f"the training data of the run in {description['data']['source']} has changed: restore it, or train again"
         )
     validation = train.subset(torch.tensor(rows))
+    groups = train.grouping.groups[rows] if train.grouping else None
     held_out = evaluate(model, validation)
-    return fit_temperature(held_out.logits, held_out.labels, objective, validation.groups)
+    return fit_temperature(held_out.logits, held_out.labels, objective, groups)
 
 
 def save_predictions(evaluation: Evaluation, folder: Path) -> None:

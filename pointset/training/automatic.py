@@ -14,17 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pointset.baselines.features import invariant_part
 from pointset.configuration import check_seed
-from pointset.data.dataset import keys_of_all_splits
-from pointset.data.groups import assign_folds, number_groups
-from pointset.data.likeness.siblings import GIVEN, LIKENESS, Siblings, find_groups
+from pointset.data.groups import Grouping, assign_folds
 from pointset.data.neighbourhood_kinds import joint_kind
 from pointset.data.options import POSES
 from pointset.data.point_sets import PointSets
@@ -32,7 +29,6 @@ from pointset.errors import PointsetError
 from pointset.runs import records
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.records import write_or_compare
-from pointset.runs.spreadsheets import as_csv
 from pointset.training.baselines import FEW_SHAPES, FOLDS, baseline_of, extract_rows, fit_head, judged, set_pose
 from pointset.training.candidates import NETWORK, OWN, ROWS, TURNED_ROWS, Candidate, HeldOut
 from pointset.training.checkpoints import Fitted, RunFolder, core_seconds, describe_run
@@ -43,9 +39,6 @@ from pointset.training.objectives import require_classes
 from pointset.zoo.models import MIXTURE, create_for, mix, set_preparation
 from pointset.zoo.predicting import predict
 
-GROUPS_FILE = "groups.csv"
-"""The groups of all shapes of the data, in the folder of the run."""
-
 
 class Choice(TypedDict):
     """The content of choice.json, from which a finished choice is shown again."""
@@ -53,8 +46,8 @@ class Choice(TypedDict):
     name: str
     reason: str
     groups: list[int]
-    rule: str
-    agreement: float
+    origin: Literal["none", "names", "given"]
+    example: str
     never_held_out: list[str]
 
 
@@ -65,7 +58,7 @@ class Automatic:
     fitted: Fitted
     name: str
     candidates: tuple[Candidate, ...]
-    siblings: Siblings
+    grouping: Grouping
     """Groups of training shapes that were held out together."""
     never_held_out: tuple[str, ...]
     """Classes of one group, of which nothing was held out."""
@@ -139,9 +132,9 @@ def _read_again(folder: RunFolder) -> Automatic:
     choice = records.read_json(folder.path / "choice.json", remedy, Choice)
     rows = records.read_json(folder.path / "candidates.json", remedy, list[dict[str, Any]])
     model, history = load_run(folder.path)[0], folder.history()
-    siblings = Siblings(np.array(choice["groups"]), choice["rule"], choice["agreement"])
+    grouping = Grouping(np.array(choice["groups"]), choice["origin"], choice["example"])
     fitted, candidates = Fitted(model, history, len(history)), tuple(Candidate(**row) for row in rows)
-    return Automatic(fitted, choice["name"], candidates, siblings, tuple(choice["never_held_out"]), choice["reason"])
+    return Automatic(fitted, choice["name"], candidates, grouping, tuple(choice["never_held_out"]), choice["reason"])
 
 
 class _Choice:
@@ -162,12 +155,11 @@ class _Choice:
         self.rows = TURNED_ROWS if train.options.normalize == POSES["any"] else ROWS
         self.models: dict[str, nn.Module] = {name: create_for(train, name, seed=seed) for name in self.rows}
         self.blocks = {name: self._blocks(name) for name in OWN}
-        invariant = invariant_part(*(block[:, 0] for name in OWN for block in self.blocks[name])).numpy()
-        self.siblings = find_groups(train, progress, invariant)
-        few = self.siblings.rule and len(train) <= FEW_SHAPES
+        self.grouping = train.grouping
+        few = self.grouping and len(train) <= FEW_SHAPES
         self.count = 2 * FOLDS if few else FOLDS  # few objects: a fit without a fifth of them would be another model
-        self.folds = torch.from_numpy(assign_folds(self.siblings.groups, train.labels.tolist(), seed, self.count))
-        self.held_out = HeldOut(train.labels, self.siblings.groups, self.rows, seed)
+        self.folds = torch.from_numpy(assign_folds(self.grouping.groups, train.labels.tolist(), seed, self.count))
+        self.held_out = HeldOut(train.labels, self.grouping.groups, self.rows, seed)
         self.outputs = self.held_out.outputs
         self.earlier = 0.0  # core-seconds of interrupted processes, whose work is used again
         self.seen: dict[str, float] = {}
@@ -202,7 +194,7 @@ class _Choice:
         never_held_out = np.setdiff1d(self.train.labels.numpy(), self.train.labels[self.folds >= 0].numpy())
         never = tuple(self.train.classes[label] for label in never_held_out)
         reason += self.told + plan.cut(self.budget, self.train)
-        choice = Automatic(Fitted(model.eval(), history, len(history)), name, candidates, self.siblings, never, reason)
+        choice = Automatic(Fitted(model.eval(), history, len(history)), name, candidates, self.grouping, never, reason)
         return choice if self.folder is None else self._saved(choice, plan.steps, self.folder)
 
     def _blocks(self, name: str) -> list[Tensor]:
@@ -220,11 +212,11 @@ class _Choice:
         """Fit a baseline to all rows, and to those outside of each fold for the outputs that are returned."""
         baseline, labels = baseline_of(self.models[name]), self.train.labels
         assert baseline is not None
-        if self.siblings.rule:
+        if self.grouping:
             folds = assign_folds(np.arange(len(labels)), labels.tolist(), self.seed, FOLDS)
-            outputs = fit_head(baseline, blocks, labels, folds, self.siblings.groups, progress=self.progress)
+            outputs = fit_head(baseline, blocks, labels, folds, self.grouping.groups, progress=self.progress)
             self.seen[name] = float(self.held_out.right(outputs, judged(outputs)).mean())
-        return fit_head(baseline, blocks, labels, self.folds.numpy(), self.siblings.groups, self.count, self.progress)
+        return fit_head(baseline, blocks, labels, self.folds.numpy(), self.grouping.groups, self.count, self.progress)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
@@ -301,7 +293,7 @@ class _Choice:
 
     def _saved(self, choice: Automatic, steps: int, folder: RunFolder) -> Automatic:
         """The choice with the weights that its finished run has."""
-        model, siblings = choice.fitted.model, choice.siblings
+        model, grouping = choice.fitted.model, choice.grouping
         recipe = transfer_recipe(self.train, steps=max(steps, 1))
         if not folder.finished:
             folder.describe(describe_run(model, self.train, recipe, self.seed))
@@ -311,26 +303,11 @@ class _Choice:
                 "name": choice.name,
                 "reason": choice.reason,
                 "never_held_out": list(choice.never_held_out),
-                "groups": siblings.groups.tolist(),
-                "rule": siblings.rule,
-                "agreement": siblings.agreement,
+                "groups": grouping.groups.tolist(),
+                "origin": grouping.origin,
+                "example": grouping.example,
             }
             records.write_json(folder.path / "choice.json", about)
-            if siblings.rule:
-                table = as_csv(_groups_of_all_splits(self.train, siblings))
-                (folder.path / GROUPS_FILE).write_text(table, encoding="utf-8")
             folder.write_history(choice.fitted.history)
             folder.finish(model.state_dict())
         return dataclasses.replace(choice, fitted=folder.fitted(model, recipe))
-
-
-def _groups_of_all_splits(train: PointSets, siblings: Siblings) -> list[dict[str, Any]]:
-    """The rows of a table for `groups=`, which splits a folder by it, so that test shapes need a group, too.
-
-    Where the rule is one of names, a test shape is in the group of its siblings in training; otherwise it is alone.
-    """
-    rule = train.options.groups if siblings.rule == GIVEN else None if siblings.rule == LIKENESS else siblings.rule
-    keys, known = keys_of_all_splits(train, rule), dict(zip(train.names, siblings.groups.tolist(), strict=True))
-    of_key = {keys[name]: group for name, group in known.items()}
-    numbers = number_groups(known.get(name, of_key.get(key, key)) for name, key in keys.items())
-    return [{"file": name, "group": group} for name, group in zip(keys, numbers.tolist(), strict=True)]

@@ -13,7 +13,6 @@ from pointset.baselines.models import Baseline
 from pointset.data.axes import UP_TO_Z
 from pointset.data.batches import fixed_batches
 from pointset.data.groups import Groups, assign_folds
-from pointset.data.likeness.siblings import named_groups
 from pointset.data.normalize import half_turns
 from pointset.data.point_sets import PointSets
 from pointset.evaluation.calibration import fit_temperature
@@ -93,7 +92,7 @@ def fit_rows(model: nn.Module, train: PointSets, seed: int, progress: bool) -> E
     baseline = baseline_of(model)
     assert baseline is not None
     set_pose(baseline, train)
-    groups = named_groups(train).groups
+    groups = train.grouping.groups
     folds = assign_folds(groups, train.labels.tolist(), seed, FOLDS)
     spec: Any = model.spec
     blocks = extract_rows(baseline, train, progress, spec.name.rpartition("-")[0])

@@ -43,7 +43,7 @@ class Candidate:
     """Core-seconds for the held-out fits; of a resumed training, those of the network by all of its processes."""
     chosen: bool = False
     seen: float | None = None
-    """Accuracy on held-out shapes of which siblings were trained on, where there are groups; of fits to rows."""
+    """Accuracy on held-out shapes of whose group others were trained on, where there are groups; of fits to rows."""
     loss: float | None = None
     """Log loss on the held-out shapes, at the best temperature."""
 

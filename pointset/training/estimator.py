@@ -118,7 +118,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
             X: N clouds.
             y: N labels.
             groups: N names or numbers of groups that belong together, such as views of one object: the validation split
-                and the folds of "auto" keep them together. None lets "auto" find groups by likeness.
+                and the folds of "auto" keep them together. None keeps every shape on its own.
 
         Raises:
             InputError: X or y is not what the class describes, or an option is wrong; also a ValueError.

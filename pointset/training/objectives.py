@@ -18,7 +18,6 @@ from pointset.configuration import SizeRange
 from pointset.data.augmentations import Augmentation, Compose, recipe_augmentations
 from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
-from pointset.data.likeness.siblings import split_validation
 from pointset.data.normalize import half_turns
 from pointset.data.turns import turned_by_one_of
 from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
@@ -98,7 +97,7 @@ class Classification(Objective):
         self.all_rows, self.own_loss = train.rows, own_loss
         self.validation: PointSets | None = None
         if recipe.validation > 0.0:
-            train, self.validation = split_validation(train, recipe.validation, seed)
+            train, self.validation = train.split_validation(recipe.validation, seed)
             absent = np.setdiff1d(train.labels.numpy(), self.validation.labels.numpy())
             if len(absent):
                 names = one_line(", ".join(train.classes[label] for label in absent), REPEATED)

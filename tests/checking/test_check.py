@@ -126,7 +126,7 @@ def test_few_others(found):
     planted = ("copy", "turned", "rescaled", "wrong", "inches", "broken")
     assert len({each.file for each in found.suspects if not each.file.split("/")[-1].startswith(planted)}) <= 3
     assert found.leaks == 1
-    assert found.siblings.rule == ""
+    assert not found.grouping
     assert [ORDER.index(each.where) for each in found.suspects] == sorted(ORDER.index(s.where) for s in found.suspects)
 
 

@@ -1,6 +1,7 @@
-"""Groups of shapes that belong together: by rules about names, given, or by likeness; and splits that keep them."""
+"""Groups of shapes: inferred from file names, or given; and splits and folds that keep them on one side."""
 
 import itertools
+import re
 from hashlib import md5
 
 import numpy as np
@@ -10,36 +11,80 @@ from toy import bumpy, save, turn
 
 import pointset
 from pointset import PointsetError
-from pointset.data.groups import assign_folds, group_keys, groups_by_rule, number_groups
-from pointset.data.likeness.siblings import find_groups, find_siblings, named_groups
-from pointset.data.likeness.twins import OVERLAP, Surface, fit_surfaces
+from pointset.data.groups import assign_folds, end_in_numbers, group_keys, groups_from_names, name_key, number_groups
+from pointset.data.likeness.twins import Surface, fit_surfaces
 
-OBJECTS, VIEWS = 5, 3
-NAMES = {
-    "last": "a/shoe_{o}_{v}.pcd",
-    "first": "a/view{v}-shoe{o}.pcd",
-    "middle": "a/shoe {o} frame {v} left.pcd",
-    "zero-padded": "a/{o:04}_{v:03}.pcd",
-    "of words": "a/{word}_{v}.pcd",
-}
-WORDS = ["asics_gel", "nike", "puma_one_low", "boot", "clog"]
+ACTIVITIES = ("boxing", "jack", "jump", "squats", "walk")
 
 
-@pytest.mark.parametrize("form", NAMES)
-def test_a_rule_gives_the_objects_wherever_the_view_stands(form):
-    pairs = [(o, v) for o in range(OBJECTS) for v in range(VIEWS)]
-    names = [NAMES[form].format(o=o, v=v, word=WORDS[o]) for o, v in pairs]
-    found = groups_by_rule(names, [0] * len(names))
-    assert any(np.array_equal(groups, [o for o, _ in pairs]) for groups in found.values())
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("shoe/shoe_wbs_12.pcd", "shoe_wbs"),
+        ("pine/Plot_47_Tree_84.laz", "Plot_47_Tree"),
+        ("rec20_boxing_2_w02.csv", "rec20_boxing_2_w"),
+        ("shoe 3 frame 12 left.pcd", "shoe 3 frame"),
+        ("chair_0001.off", "chair"),
+        ("12.xyz.npy", ""),
+        ("cloud.v2/boot.ply", "boot"),
+        ("a1b2c3d4.pcd", "a1b2c3d4"),
+        ("3f2a9c1b-1a2b.pcd", "3f2a9c1b-1a2b"),
+    ],
+)
+def test_key_of_a_name(name, key):
+    assert name_key(name) == key
 
 
-def test_numbers_alone_say_no_group_and_no_group_has_two_classes():
-    assert groups_by_rule([f"{label}/{label}_{i:04}.off" for label in "ab" for i in range(9)], [0] * 9 + [1] * 9) == {}
-    names = [f"{label}/{o}_{v}.off" for label in "ab" for o in range(2) for v in range(2)]
-    assert all(not set(own[:4]) & set(own[4:]) for own in groups_by_rule(names, [0] * 4 + [1] * 4).values())
+def views():
+    """Names, labels and true groups of views of shoes."""
+    return zip(
+        *((f"{c}/shoe_{c}{o}_{v}.pcd", c, (c, o)) for c in "ab" for o in range(5) for v in range(o + 2)), strict=True
+    )
 
 
-@pytest.mark.parametrize("given", [r"shoe_(\d+)", "groups.csv", "2", "all but its last 1 part"])
+def recordings():
+    """Windows of radar recordings, of which two sequences of a class differ in their first words alone."""
+    rows = itertools.product(ACTIVITIES, ("rec{r}_{c}_2", "rec{c}_{r}_2"), range(4), range(6))
+    return zip(*((f"{form.format(r=r, c=c)}_w{w:02}.csv", c, (c, form, r)) for c, form, r, w in rows), strict=True)
+
+
+def plots():
+    """Trees of two classes, which stand on the same plots."""
+    rows = [(plot, tree, "pine" if (plot + tree) % 3 else "birch") for plot in range(9) for tree in range(12)]
+    return zip(*((f"{c}/Plot_{plot}_Tree_{tree}.laz", c, plot) for plot, tree, c in rows), strict=True)
+
+
+@pytest.mark.parametrize("make", [views, recordings, plots])
+def test_groups_by_names(make):
+    names, labels, objects = make()
+    grouping = groups_from_names(names, number_groups(labels).tolist())
+    assert grouping.origin == "names"
+    assert np.array_equal(grouping.groups, number_groups(objects))
+    assert re.fullmatch(rf"{len({*objects})} groups by file names without .*, such as '\S+' \(.*\)", str(grouping))
+
+
+def hexadecimal(digits, count=400):
+    return [md5(str(row).encode()).hexdigest()[:digits] + ".off" for row in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("names", "numbered"),
+    [
+        *((hexadecimal(digits), False) for digits in (4, 6, 8, 32)),
+        ([f"{'ab'[row % 2]}_{row:04}.off" for row in range(400)], True),
+        ([f"{row}.off" for row in range(400)], True),
+        ([f"{'ab'[row % 2]}{row % 4}_{row}.off" for row in range(400)], True),  # two groups in each class
+        ([f"{'ab'[row % 2]}{row // 2 % 9 if row < 150 else 0}_{row}.off" for row in range(400)], True),  # a large one
+    ],
+)
+def test_names_without_groups(names, numbered):
+    grouping = groups_from_names(names, [row % 2 for row in range(400)])
+    assert not grouping
+    assert grouping.groups.tolist() == list(range(400))
+    assert end_in_numbers(names) == numbered
+
+
+@pytest.mark.parametrize("given", [r"shoe_(\d+)", "groups.csv", "2", "names"])
 def test_given_groups(given, tmp_path):
     names = [f"a/{o}/shoe_{o}_{v}.pcd" for o in range(3) for v in range(2)]
     (tmp_path / "groups.csv").write_text("file,group\n" + "".join(f"{name},{name[2]}\n" for name in names))
@@ -80,7 +125,21 @@ def test_validation_keeps_groups():
 @pytest.mark.parametrize("given", [list("xyxz"), (3, 1, 3, 0), np.array([2, 0, 2, 1]), torch.tensor([5, 1, 5, 7])])
 def test_groups_of_sets_in_memory_are_any_sequence_and_are_kept(given):
     sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(4, 8, 3)), ["a", "b"] * 2).grouped(given)
-    assert number_groups(find_groups(sets).groups.tolist()).tolist() == [0, 1, 0, 2]
+    assert sets.grouping.groups.tolist() == [0, 1, 0, 2]
+    assert str(sets.grouping) == "3 groups given by --groups"
+
+
+def test_validation_keeps_groups_of_names_unless_they_are_switched_off(tmp_path):
+    for name in [name for name, *_ in zip(*views(), strict=True)]:
+        save(tmp_path / name.replace(".pcd", ".npy"), np.random.default_rng(0).normal(size=(8, 3)))
+    divided = []
+    for groups in (None, "none"):
+        sets = pointset.load_dataset(tmp_path, points=8, groups=groups)
+        sides = sets.split_validation(0.4, seed=0)
+        first, second = ({name_key(name) for name in side.names} for side in sides)
+        divided.append(len(first & second))
+    assert divided[0] == 0 < divided[1]
+    assert len(sets) == 32  # of 40: the split by files is the same
 
 
 def test_a_folder_is_split_by_groups_and_without_the_files_of_a_table(tmp_path):
@@ -101,49 +160,6 @@ def test_a_folder_is_split_by_groups_and_without_the_files_of_a_table(tmp_path):
         pointset.load_dataset(tmp_path / "data", "test", without=str(tmp_path / "check.csv"), **how)
 
 
-SHAPES, SAMPLINGS = 24, 5
-"""Of two classes."""
-
-
-def clouds(views=SAMPLINGS):
-    return [bumpy(shape, 200, sampling) for shape in range(SHAPES) for sampling in range(views)]
-
-
-def make_sets(name, views=SAMPLINGS, rename=lambda row, name: name):
-    names = [name.format(o=o, v=v, r=hash((o, v)) % 10**9) for o in range(SHAPES) for v in range(views)]
-    names = [rename(row, name) for row, name in enumerate(names)]
-    labels = ["a" if o < SHAPES // 2 else "b" for o in range(SHAPES) for _ in range(views)]
-    return pointset.from_arrays(clouds(views), labels, names=names, normalize="none")
-
-
-@pytest.mark.parametrize("name", ["shape_{o}_{v}", "{v:02}.{o:03}", "x_{o}_{v}_left"])
-def test_names_that_likeness_confirms(name):
-    found = named_groups(make_sets(name))
-    assert found.groups.tolist() == [o for o in range(SHAPES) for _ in range(SAMPLINGS)]
-
-
-def test_likeness_without_telling_names():
-    found = find_groups(make_sets("{r}-{o}{v}"))
-    assert (found.groups.reshape(-1, SAMPLINGS) == found.groups[::SAMPLINGS, None]).all()
-    assert found.count >= SHAPES - 2  # some of the objects are as near as two samplings
-
-
-GUESSED = np.random.default_rng(0).integers(6, size=SHAPES).tolist()
-
-
-@pytest.mark.parametrize(
-    ("name", "rename"),
-    [
-        ("shape_{o}", lambda _, name: name),
-        ("{r}_{o}", lambda _, name: name),
-        ("{o}", lambda row, _: f"{GUESSED[row]}_{row}"),  # groups that likeness does not confirm
-        ("{o}", lambda row, name: f"other_{name}" if row % (SHAPES // 2) < 2 else name),  # a few are no large group
-    ],
-)
-def test_no_group_is_invented(name, rename):
-    assert find_groups(make_sets(name, views=1, rename=rename)).rule == ""
-
-
 @pytest.mark.parametrize(
     ("change", "kind"),
     [(np.eye(3), "re-sampled"), (3 * np.eye(3), "rescaled"), (turn(0), "turned"), (-turn(1), "mirrored")],
@@ -159,36 +175,3 @@ def test_copies_are_twins_and_other_shapes_are_none_also_of_few_points(count):
     surfaces = [Surface(bumpy(seed, count)) for seed in range(6)]
     assert not any(fit_surfaces(surfaces[i], surfaces[j]).is_same for i in range(6) for j in range(i))
     assert fit_surfaces(surfaces[0], Surface(bumpy(0, count) @ turn(0) * 2)).is_same
-
-
-def test_a_dense_cloud_does_not_overlap_every_sparse_one():
-    dense, sparse = (Surface(bumpy(seed, count, scales=(1, 1, 0.6))) for seed, count in ((0, 1000), (1, 200)))
-    assert min(dense.overlap(sparse), sparse.overlap(dense)) > OVERLAP
-
-
-def test_names_that_join_a_few_leave_the_rest_to_likeness():
-    few = 4 * SAMPLINGS  # those of four objects
-    sets = make_sets("", rename=lambda row, _: f"{row}_{'abcd'[row // SAMPLINGS]}" if row < few else f"{row}_x{row}")
-    named = named_groups(sets)
-    assert named.rule
-    assert named.count > len(sets) / 2
-    assert find_groups(sets).rule == "likeness"
-
-
-@pytest.mark.parametrize("seed", [492, 556])
-def test_names_without_meaning_give_no_rule(seed):
-    """Of 600 seeds, those at which a few names share parts by chance, and nearest shapes do, too."""
-    generator, objects = np.random.default_rng(seed), np.repeat(np.arange(54), 5)
-    rows = generator.normal(size=(54, 8))[objects] + 0.1 * generator.normal(size=(270, 8))
-    codes = [md5(str(generator.integers(1 << 32)).encode()).hexdigest()[:8] for _ in objects]
-    names = [f"c{o // 6}/{code}.pcd" for o, code in zip(objects.tolist(), codes, strict=True)]
-    assert find_siblings(names, (objects // 6).tolist(), rows.astype(np.float32)).rule == ""
-
-
-@pytest.mark.parametrize("name", ["chair_{}_{}", "v{1}-chair-{0}"])
-def test_views_from_the_same_sides_are_grouped_by_object(name):
-    draw, objects, sides = np.random.default_rng(0).normal, np.repeat(np.arange(20), 3), np.tile(np.arange(3), 20)
-    rows = [draw(size=(20, 8))[objects] + draw(size=(3, 8))[sides] + 0.6 * draw(size=(60, 8)) for _ in range(4)]
-    names = [f"c{label}/{name.format(*pair)}.npy" for label in range(4) for pair in zip(objects, sides, strict=True)]
-    found = find_siblings(names, np.repeat(np.arange(4), 60).tolist(), np.concatenate(rows).astype(np.float32))
-    assert found.count == 80

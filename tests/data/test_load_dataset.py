@@ -19,8 +19,8 @@ from pointset.data import Mesh, dataset, downsample, load_card, read_mesh, sampl
 from pointset.data.axes import turned_up, usual_up
 from pointset.data.catalogue import locate
 from pointset.data.dataset import load_like
+from pointset.data.leakage import repeated_files
 from pointset.data.readers.off import write_off
-from pointset.data.repeats import repeats_in_words
 from pointset.data.shapes10 import build_shapes10
 
 
@@ -107,10 +107,10 @@ def test_a_file_is_sampled_as_the_sets_were(home, few, sampler):
 
 def test_test_shapes_that_are_training_shapes_are_counted(tmp_path, capsys):
     folder = write_shapes(tmp_path / "data", shapes=4, points=32)
-    assert repeats_in_words(str(folder), DataOptions()) == ()
+    assert repeated_files(str(folder), DataOptions()) == ()
     shutil.copy(folder / "train" / "ball" / "ball_0.npy", folder / "test" / "flat" / "flat_1.npy")
     said = "1 of 8 test shapes are training shapes"
-    assert repeats_in_words(folder, DataOptions())[0].startswith(said)
+    assert repeated_files(folder, DataOptions())[0].startswith(said)
     command = ["train", "features-svm", "--data", folder, "--points", 32, "--run", tmp_path / "run"]
     assert said in succeed(capsys, *command)
     assert said in succeed(capsys, "evaluate", "--model", tmp_path / "run")

@@ -14,9 +14,7 @@ from toy import bumpy, save, write_shapes
 import pointset
 from pointset import PointsetError, cli, fit_automatic
 from pointset.commands.train import _group_lines, _of_modelnet, _show
-from pointset.data.likeness.siblings import LIKENESS, Siblings
-from pointset.data.point_cache import AS_RELEASED
-from pointset.runs.spreadsheets import read_csv
+from pointset.data.groups import alone
 from pointset.training import automatic, candidates, fine_tuning
 from pointset.training.baselines import FOLDS
 from pointset.training.candidates import ROWS, Candidate, HeldOut
@@ -317,55 +315,37 @@ def write_views(folder):
     return folder
 
 
-@pytest.mark.filterwarnings("default:.*groups of the training is left out")
-def test_groups_that_train_finds_are_saved_shown_again_and_taken_back_to_split_by(tmp_path, capsys, monkeypatch):
-    data, table = write_views(tmp_path / "data"), "run/groups.csv"
-    monkeypatch.chdir(tmp_path)
-    command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run")
-    printed = succeed(capsys, *command, "run")
-    rows, objects = read_csv(tmp_path / table), {}
-    assert [row["file"] for row in rows] == sorted(path.relative_to(data).as_posix() for path in data.rglob("*.npy"))
-    for row in rows:
-        assert objects.setdefault(row["file"].rpartition("_")[0], row["group"]) == row["group"]
-    assert f"{len({*objects.values()})} groups of shapes that belong together, by names" in printed
-    assert f"the group of every shape, which --groups takes: {table}" in printed
+@pytest.mark.slow
+def test_groups_of_names_are_held_out_together_and_shown_again(tmp_path, capsys, monkeypatch):
+    data = write_views(tmp_path / "data")
+    command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run", tmp_path / "run")
+    printed = succeed(capsys, *command)
+    assert "10 groups by file names without their last number, such as 'bumpy0' (" in printed
     assert "of seen groups %" in printed
+    assert "test shapes have groups of training shapes" in printed
     with monkeypatch.context() as patch:
         patch.setattr(automatic, "_Choice", None)
-        assert succeed(capsys, *command, "run") == printed, "read again, and not fitted"
-
-    printed = succeed(capsys, *command, tmp_path / "again", "--groups", table)
-    sides = [pointset.load_dataset(data, split, 128, groups=table).names for split in ("train", "test")]
-    trained, tested = ({name.rpartition("_")[0] for name in side} for side in sides)
-    assert not trained & tested
-    assert f"{len(trained)} groups of shapes that belong together, by --groups" in printed
-    monkeypatch.chdir(data)
-    evaluate = ("evaluate", "--model", tmp_path / "again", "--json")
-    assert json.loads(succeed(capsys, *evaluate))["shapes"] == len(sides[1])
-    for path in (data / "bumpy").iterdir():  # other data, of which the table knows nothing
-        path.rename(path.with_stem(f"other_{path.stem}"))
-    cli.main([*map(str, evaluate), "--data", str(data)])
-    assert f"{data}: groups of the training is left out, because groups='" in capsys.readouterr().err
+        assert succeed(capsys, *command) == printed, "read again, and not fitted"
+    printed = succeed(capsys, *command[:-1], tmp_path / "off", "--groups", "none")
+    assert "of seen groups" not in printed
 
 
 @pytest.mark.slow
 def test_a_split_that_divides_groups_is_told_of_until_it_is_by_groups(tmp_path, capsys):
-    data, rule = write_views(tmp_path / "data"), "all but its last 1 part"
+    data = write_views(tmp_path / "data")
     table = ("compare", "--models", "rff-max", "features-svm", "--seeds", "0", "--epochs", "1", "--out")
-    lines = [("train", "--budget", "1s", "--run"), ("train", "features-svm", "--run"), table]
+    lines = [("train", "features-svm", "--run"), table]
     names = [pointset.load_dataset(data, split, 128).names for split in ("train", "test")]
     trained, tested = ([name.rpartition("_")[0] for name in side] for side in names)
-    divided = f"{sum(name in trained for name in tested)} of {len(tested)} test shapes are siblings of training shapes"
-    for number, line in enumerate(lines):
-        said = succeed(capsys, *line, tmp_path / str(number), "--data", data, "--points", "128")
-        assert f"{divided} by names ({rule}, confirmed" in said, line
-        assert f"with --groups '{rule}'" in said
-    assert f"with --groups '{rule}'" in succeed(capsys, "data", "check", data)
-    for line in lines[1:]:
-        said = succeed(
-            capsys, *line, tmp_path / f"grouped{line[0]}", "--data", data, "--groups", rule, "--points", "128"
-        )
-        assert "siblings of training" not in said
+    divided = f"{sum(name in trained for name in tested)} of {len(tested)} test shapes have groups of training shapes"
+    for line in lines:
+        said = succeed(capsys, *line, tmp_path / line[0], "--data", data, "--points", "128")
+        assert divided in said, line
+        assert "--groups names splits it by groups" in said
+        where = tmp_path / f"grouped{line[0]}"
+        said = succeed(capsys, *line, where, "--data", data, "--groups", "names", "--points", "128")
+        assert "have groups of training" not in said
+    assert "with --groups names" in succeed(capsys, "data", "check", data)
 
 
 def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, capsys):
@@ -381,19 +361,18 @@ def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, c
 
 
 @pytest.mark.parametrize(
-    ("rule", "name", "said"),
+    ("source", "name", "groups", "said"),
     [
-        (LIKENESS, "{0}_{1}", ["the accuracy may be far off", "16 groups", "the group of every"]),
-        ("its numbers", "{0}_{1}", ["16 groups", "the group of every"]),
-        ("", "{0}_{1}", ["names may tell groups, by 'all but its last 1 part'"]),
-        ("", "{0}", ["no groups were found: if several clouds are scans of one object"]),
+        ("/folder", "{0}_{1}.off", None, "give --groups a CSV table of files and groups, a regular expression"),
+        ("/folder", "{0}_{1}.off", "none", ""),
+        ("/folder", "{1}_{0}x.off", None, ""),
+        ("modelnet40", "{0}.off", None, ""),
     ],
 )
-def test_groups_that_are_not_sure_are_said_to_be_uncertain(rule, name, said, tmp_path):
-    best = SimpleNamespace(siblings=Siblings(np.arange(16), rule, 0.9), never_held_out=())
-    names = [name.format(row // 2, row % 2) + ".off" for row in range(16)]
-    sets = SimpleNamespace(
-        names=names, labels=torch.arange(16) // 8, source="/folder", point_cache=SimpleNamespace(sampler=AS_RELEASED)
-    )
-    lines = [*_group_lines(best, tmp_path, sets)]
-    assert [text in line for text, line in zip(said, lines, strict=True)] == [True] * len(said)
+def test_where_names_end_in_numbers_and_tell_no_groups_the_option_is_named(source, name, groups, said):
+    best = SimpleNamespace(grouping=alone(16), never_held_out=())
+    names = [name.format(row // 2, row % 2) for row in range(16)]
+    sets = SimpleNamespace(names=names, source=source, options=pointset.DataOptions(groups=groups))
+    lines = [*_group_lines(best, sets)]
+    assert len(lines) == bool(said)
+    assert said in "".join(lines)

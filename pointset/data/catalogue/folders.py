@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pointset.data.groups import choose_groups, group_keys, number_groups
+from pointset.data.groups import NO_GROUPS, choose_groups, group_keys, number_groups
 from pointset.data.readers.clouds import CloudError
 from pointset.data.readers.formats import (
     CLOUD_SUFFIXES,
@@ -155,6 +155,7 @@ def list_splits(folder: Path, *, seed: int = 0, groups: str | None = None) -> di
     Warns of shapes that are skipped, with the reason. A PointsetError says what was found if the
     layout is none of these, layouts or kinds of files are mixed, or names collide.
     """
+    groups = None if groups == NO_GROUPS else groups
     tree = _scan_folder(folder)
     _leave_out_copies(tree, {name for name in tree.files if suffix_of(name) not in NOTE_SUFFIXES})
     kind = _kind_of_files(tree)

@@ -22,9 +22,6 @@ TRIED = ((96, 16), (24, 64))
 ROUNDS = ((4, 4, 1.9), (2, 4, 1.6))
 """Starts, steps of the iterative closest points, and the distance after them from which a fit can still be close. Of
 716 pairs of labeled_db with planted twins, those that are the same are at most 1.62 and 1.44 apart then."""
-OVERLAP, SHARED = 0.35, 0.3
-"""Two clouds in one frame show one object if this share of points, the nearest, is so near to the other cloud, on
-average and by the spacing of the points: 0.28 at most for views from two sides, 0.45 at least for other objects."""
 STEPS = 20
 """Steps of the iterative closest points of all points."""
 SCALED = 0.02
@@ -63,17 +60,6 @@ class Surface:
         self.spacing = float(
             self.tree.query(self.points, k=min(2, len(points)))[0].reshape(len(points), -1)[:, -1].mean()
         )
-
-    def overlap(self, other: "Surface") -> float:
-        """How far the nearest share of another cloud's points is from this one, as both lie, by its spacing.
-
-        Infinite for clouds of fewer than `FEW_POINTS`, which lie near all that have their size and place.
-        """
-        if min(len(self.points), len(other.points)) < FEW_POINTS:
-            return float("inf")
-        moved = (other.points * other.size + (other.centre - self.centre)) / self.size
-        distances = np.sort(self.tree.query(moved)[0])[: max(1, round(SHARED * len(moved)))]
-        return float(distances.mean() / max(self.spacing, 1e-12))
 
     def distance(self, other: "Surface", moved: Float[ndarray, "n 3"]) -> float:
         """The larger of the mean distances between this cloud and another that was moved, by their own spacings."""
