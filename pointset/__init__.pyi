@@ -20,7 +20,6 @@ from .evaluation import evaluate as evaluate
 from .evaluation.corruptions import corrupt as corrupt
 from .evaluation.embedding import embed as embed
 from .evaluation.symmetry import check_symmetry as check_symmetry
-from .evaluation.upright import guess_up as guess_up
 from .explain.inspection import inspect_shape as inspect_shape
 from .explain.maps import AttentionMap as AttentionMap
 from .explain.maps import attention_maps as attention_maps

@@ -11,13 +11,13 @@ from pointset import viz
 from pointset.commands.flags import Up, out_file
 from pointset.commands.terminal import Result
 from pointset.commands.trained import (
-    DO_NOT_TRUST,
+    LOW_CONFIDENCE,
     Model,
     Trained,
     drawable,
     load_model,
+    low_confidence_advice,
     require_network,
-    settled_up,
     usual,
 )
 from pointset.configuration import PointCount
@@ -88,7 +88,7 @@ def attend(
             raise PointsetError(f"--points must be at most {MOST_POINTS:,} with --live, got {points:,}")
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.readers.formats import require_shape_file
-    from pointset.evaluation.shape_files import guess, next_step
+    from pointset.evaluation.shape_files import guess
     from pointset.explain.inspection import inspect_shape
     from pointset.viz.camera import to_unit
 
@@ -96,13 +96,12 @@ def attend(
     trained = drawable(load_model(model), of_product=not live)
     models = live_models(trained) if live else []
     network, file = trained.network, ShapeFile(shape, str(shape))
-    turn = settled_up(up, trained, [file])
-    reading: dict[str, Any] = {"points": points, "seed": seed, "up": turn, "keep_outliers": keep_outliers}
+    reading: dict[str, Any] = {"points": points, "seed": seed, "up": up, "keep_outliers": keep_outliers}
     seen = inspect_shape(network, shape, check=check_, **reading)
     loaded, maps, checks = seen.prepared, seen.maps, seen.checks
     (best,) = guess([file], seen.prediction, network.classes, [len(loaded.points)])
     name, confidence = best.likeliest[0]
-    prediction = f"{name} ({confidence:.0%})" + f": {DO_NOT_TRUST}" * best.do_not_trust
+    prediction = f"{name} ({confidence:.0%})" + f", {LOW_CONFIDENCE}" * best.low_confidence
 
     title, note = escaped(shape.name), escaped(f"predicted: {prediction}")
     cloud, camera = loaded.points[:, :3], viz.Camera(up=network.preparation.up)
@@ -127,12 +126,13 @@ def attend(
             viz.export_cloud(shown, loaded.raw, output, head or 0, query or 0, mesh=loaded.mesh, up=camera.up)
 
     areas = {name: {what: float(area[0]) for what, area in curves.areas.items()} for name, curves in checks.items()}
-    result = {"model": trained.name, "prediction": name, "confidence": confidence, "do_not_trust": best.do_not_trust}
+    result = {"model": trained.name, "prediction": name, "confidence": confidence}
+    result["low_confidence"] = best.low_confidence
     result["layers"] = [{"layer": each.layer, "kind": each.kind, "shape": list(each.weights.shape)} for each in maps]
     result["support"] = None if seen.support is None else seen.support.as_dict()
     text: list[Any] = [*usual(model), f"{shape.name}: {prediction}"]
-    if best.do_not_trust:
-        text[-1] += f"; {next_step(network, [file], up=up, keep_outliers=keep_outliers)}"
+    if best.low_confidence:
+        text[-1] += f": {low_confidence_advice(trained)}"
     if trained.description["model"].get("members"):
         text.append("drawn: what its network looked at; the class is that of several classifiers, multiplied")
     if seen.support is not None:

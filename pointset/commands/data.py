@@ -15,9 +15,7 @@ import pointset
 from pointset import viz
 from pointset.commands.flags import Flags, out_file
 from pointset.commands.terminal import Result, Table
-from pointset.commands.trained import load_model
 from pointset.configuration import COMMON, Seed
-from pointset.data.axes import GuessedUp, turned_up
 from pointset.data.groups import BY_NAMES
 from pointset.errors import PointsetError, counted, escaped
 
@@ -54,7 +52,7 @@ def show(
     *,
     output: Annotated[Path | None, out_file("a picture", ".png", ".svg")] = None,
     split_seed: int = 0,
-    up: GuessedUp = "auto",
+    up: Literal["y", "z", "auto"] = "auto",
 ) -> Result:
     """Show a dataset's card; or for a folder, count the shapes of each class and draw some of them.
 
@@ -67,7 +65,6 @@ def show(
         output: Picture to write (.png or .svg); default: beside the caches, and no picture for a card.
         split_seed: Seed of the train/test split of a class/file folder.
         up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
-            guess takes the direction in which a model trained on ModelNet40 knows the shapes best.
     """
     if data not in pointset.data.list_cards():
         return _look(data, output, up, split_seed)
@@ -146,23 +143,16 @@ def check(
     return Result(about | {"sentences": [line for line in lines if isinstance(line, str)]}, *lines)
 
 
-def _look(data: str, output: Path | None, up: GuessedUp, split_seed: int) -> Result:
+def _look(data: str, output: Path | None, up: str, split_seed: int) -> Result:
     """Count the shapes and draw a few of them."""
     from pointset.data.axes import recommend_pose
     from pointset.data.cache.inspection import PER_CLASS, look_at
     from pointset.data.catalogue.locate import home, make_folder
-    from pointset.evaluation.upright import best_turn, turn_scores
 
     overview, samples = look_at(data, split_seed=split_seed, up=up)
     names, clouds = zip(*samples, strict=True)
     shown = [row for row, name in enumerate(names) if names[:row].count(name) < PER_CLASS]
     axis = overview["up"]
-    if up == "guess":
-        trained = load_model(None)
-        guess = best_turn(turn_scores(trained.network, [clouds[row] for row in shown]))
-        clouds = tuple(turned_up(cloud, guess.turn, "z") for cloud in clouds)
-        axis = "z"
-        overview |= {"up": guess.up, "up_assumed": False, "up_guess": str(guess), "up_sure": guess.is_sure}
     title = f"{overview['name']}: drawn with {overview['up'].upper()} up"
     drawn, called = [clouds[row] for row in shown], [names[row] for row in shown]
     picture = viz.draw_clouds(drawn, names=called, camera=viz.Camera(up=axis), title=title, columns=8)
@@ -181,8 +171,7 @@ def _in_words(overview: dict[str, Any]) -> Iterator[str]:
     yield f"splits: {splits}; {overview['split_rule']}"
     differ = "; the types differ: do all shapes of the picture stand upright?" if overview["up_differs"] else ""
     assumed = f" (assumed from the file type; set it with --up y or --up z{differ})" if overview["up_assumed"] else ""
-    trained = f"; train with --up {overview['up']}" if overview["up"] in ("y", "z") else ""
-    yield f"{overview['up_guess']}{trained}" if "up_guess" in overview else f"up: {overview['up']}{assumed}"
+    yield f"up: {overview['up']}{assumed}"
     if overview["pose"] is not None:
         yield f"pose: {POSES_SEEN[overview['pose']]}; train with --pose {overview['pose']}"
     yield f"picture of a few shapes of each class: {overview['picture']}"

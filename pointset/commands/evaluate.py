@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from pointset.commands.flags import Predictions
 from pointset.commands.terminal import Result
-from pointset.commands.trained import Model, load_model, settled_up, usual
+from pointset.commands.trained import Model, load_model, usual
 from pointset.configuration import PointCount
-from pointset.data.axes import GuessedUp
-from pointset.errors import PointsetError, counted
+from pointset.data.axes import FileUp
+from pointset.errors import counted
 
 CALIBRATION = {
     "loss": "log loss",
@@ -32,7 +32,7 @@ def evaluate(
     points: PointCount | None = None,
     on_error: Literal["raise", "skip"] | None = None,
     keep_outliers: bool | None = None,
-    up: GuessedUp = "auto",
+    up: FileUp = "auto",
 ) -> Result:
     """Test a trained model, on sets that are prepared as in its run.
 
@@ -49,22 +49,18 @@ def evaluate(
         on_error: "skip" continues without shapes that cannot be used; default: as in training.
         keep_outliers: Keep isolated points of point clouds in files; default: as in training.
         up: The axis that points up in the data; auto assumes that of the run for its own data, for another card the
-            card's, and for other files what `classify` assumes. Shapes with another axis are rotated. guess takes the
-            turn in which the model knows the shapes of a folder best.
+            card's, and for other files what `classify` assumes. Shapes with another axis are rotated.
     """
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.dataset import is_split_by_hash, load_like
     from pointset.data.leakage import repeated_files
     from pointset.evaluation import evaluate as evaluate_sets
     from pointset.evaluation.predictions import validation_temperature
-    from pointset.evaluation.shape_files import guess, in_folders, write_guesses
+    from pointset.evaluation.shape_files import guess, write_guesses
 
     trained = load_model(model)
     trained.on_device()
-    if up == "guess" and not (data and Path(data).is_dir()):
-        raise PointsetError("--up guess looks at the files of a folder: give it with --data")
-    turn = settled_up(up, trained, in_folders([Path(data or "")]) if up == "guess" else ())
-    sets = load_like(trained.data, split, data, on_error, points, turn, keep_outliers)
+    sets = load_like(trained.data, split, data, on_error, points, up, keep_outliers)
     evaluation = evaluate_sets(trained.network, sets)
     prediction = evaluation.prediction
     assert prediction is not None

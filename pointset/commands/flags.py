@@ -10,7 +10,7 @@ from cyclopts import ArgumentCollection, Group, Parameter, default_name_transfor
 from cyclopts.help import DefaultFormatter, HelpPanel
 
 from pointset.configuration import Checked, Cores, check
-from pointset.data.axes import GuessedUp
+from pointset.data.axes import FileUp
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
 from pointset.runs.atomic import check_writable, checked_suffix
@@ -159,11 +159,10 @@ RunningFlags = Parameter(name="*", group=group("Running", 1))
 
 
 Up = Annotated[
-    GuessedUp,
+    FileUp,
     Parameter(
         help="The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the "
-        "model's shapes. Files with another axis are rotated. guess takes the turn, one for all files, in which a "
-        "model of classes knows the shapes best, and says when it is unsure."
+        "model's shapes. Files with another axis are rotated. Write --up=-y for a negative axis."
     ),
 ]
 

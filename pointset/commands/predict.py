@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pointset.commands.flags import Predictions, Reading, ReadingFlags
 from pointset.commands.terminal import Result, Table
-from pointset.commands.trained import DO_NOT_TRUST, FEW, Model, left_out, load_model, run_over_files, usual
+from pointset.commands.trained import (
+    FEW,
+    LOW_CONFIDENCE,
+    Model,
+    left_out,
+    load_model,
+    low_confidence_advice,
+    run_over_files,
+    usual,
+)
 from pointset.data.options import POSES
 from pointset.errors import PointsetError, counted
 from pointset.zoo.pretrained import ANY_POSE
@@ -36,12 +45,12 @@ def classify(
         files: Meshes (OFF, OBJ, PLY, STL, GLB), point clouds (.npy, .npz, .ply, .pcd, .las, .xyz, .csv), and folders of
             them. If folders are named like classes of the model, the accuracy is printed.
         output: File for the predictions (*.csv): name, true class, the five most likely classes
-            with their probabilities, entropy in nats, number of points, whether not to trust the likeliest class, and
+            with their probabilities, entropy in nats, number of points, whether the confidence is low, and
             for the trained models novelty: 1 is typical of shapes like those of training, more is less like them.
         pose: "any" is for shapes that may lie or stand in any way; without --model, the model is then one that was
             trained for them.
     """
-    from pointset.evaluation.shape_files import accuracy_of, classify_files, in_folders, next_step, write_guesses
+    from pointset.evaluation.shape_files import accuracy_of, classify_files, in_folders, write_guesses
     from pointset.zoo.trust import LEAST_PROBABILITY
 
     shapes, start = in_folders(files), perf_counter()
@@ -57,13 +66,11 @@ def classify(
     where = f"saved in {output}: " if output else ""
     text = [*usual(model), *([] if output else _classes(guesses))]
     text.append(f"{where}{counted(len(guesses), 'shape')} in {seconds:.1f} s")
-    if doubtful := {guess.name for guess in guesses if guess.do_not_trust}:
-        which = "this class" if len(guesses) == 1 else f"{len(doubtful):,} of the {len(guesses):,} classes"
-        unsure = [shape for shape in shapes if shape.name in doubtful]
-        step = next_step(
-            trained.network, unsure, count=len(guesses), up=reading.up, keep_outliers=reading.keep_outliers
-        )
-        text.append(f"do not trust {which}, of a probability below {LEAST_PROBABILITY:.0%}: {step}")
+    if doubtful := sum(guess.low_confidence for guess in guesses):
+        shapes_of = f"{doubtful:,} of {len(guesses):,} shapes have"
+        which = "the class has" if len(guesses) == 1 else shapes_of
+        advice = low_confidence_advice(trained)
+        text.append(f"{which} {LOW_CONFIDENCE} (a probability below {LEAST_PROBABILITY:.0%}): {advice}")
     if known:
         others = len(guesses) - known
         rest = f"; the model does not know the classes of the other {others:,}" if others else ""
@@ -88,13 +95,13 @@ def _classes(guesses: "Sequence[Guess]") -> list[str | Table]:
     text: list[str | Table] = []
     if len(guesses) <= FEW:
         for guess in guesses:
-            how = f"; {DO_NOT_TRUST}" * guess.do_not_trust
+            how = f"; {LOW_CONFIDENCE}" * guess.low_confidence
             text.append(f"{guess.name}: {counted(guess.points, 'point')}{how}")
             text.append([{"class": name, "%": f"{100 * share:.1f}"} for name, share in guess.likeliest])
         return text
-    rows, doubtful = [], any(guess.do_not_trust for guess in guesses)
+    rows, doubtful = [], any(guess.low_confidence for guess in guesses)
     for guess in guesses:
         name, probability = guess.likeliest[0]
         row = {"shape": guess.name, "class": name, "%": f"{100 * probability:.1f}", "points": guess.points}
-        rows.append(row | ({"": "do not trust" * guess.do_not_trust} if doubtful else {}))
+        rows.append(row | ({"": LOW_CONFIDENCE * guess.low_confidence} if doubtful else {}))
     return [rows]

@@ -1,7 +1,6 @@
 """The trained model that a command works with: the same option, `--model`, everywhere."""
 
 import shlex
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from pointset.evaluation.shape_files import Failure
 
 T = TypeVar("T")
-DO_NOT_TRUST = "do not trust this"
+LOW_CONFIDENCE = "low confidence"
 """Printed beside a class of a probability below 50 %."""
 MODEL_HELP = f"Folder of a run, or trained model of `pointset zoo --pretrained`; default: {USUAL}."
 Model = Annotated[str | None, Parameter(name="--model", help=MODEL_HELP)]
@@ -88,15 +87,13 @@ def drawable(trained: Trained, *, of_product: bool) -> Trained:
     return trained
 
 
-def settled_up(up: str, trained: Trained, files: "Sequence[ShapeFile]") -> Any:
-    """The value of --up, or the turn that is guessed for these files, with a line on standard error."""
-    from pointset.evaluation.upright import guess_up
-
-    if up != "guess":
-        return up
-    guess = guess_up(trained.network, files, progress=len(files) > FEW)
-    print(guess, file=sys.stderr)
-    return guess.turn
+def low_confidence_advice(trained: Trained) -> str:
+    """Return what may have caused predictions of low confidence, with the options to try."""
+    count = len(trained.data["classes"])
+    return (
+        "try another upward axis (such as --up y) or --pose any if the shapes may lie; else they may belong to none of "
+        f"the model's {count:,} classes"
+    )
 
 
 def usual(model: str | None) -> list[str]:
@@ -124,8 +121,7 @@ def run_over_files(
             unusable[file.name] = str(error)
     if len(unusable) < len(files):
         refuse_or_leave_out(unusable, len(files) - len(unusable), reading.on_error, "files", "repair them")
-    up = settled_up(reading.up, trained, files)
-    found = of_files(trained.on_device(), files, up=up, keep_outliers=reading.keep_outliers)
+    found = of_files(trained.on_device(), files, up=reading.up, keep_outliers=reading.keep_outliers)
     answered = list(followed(found, what, "shape", len(files), show=len(files) > FEW))
     results = [answer for answer in answered if not isinstance(answer, Failure)]
     failures = {answer.name: answer.reason for answer in answered if isinstance(answer, Failure)}

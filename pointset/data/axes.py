@@ -1,20 +1,17 @@
 """Upward axes: the usual one of each file format, turning points from one to another, and the pose of a dataset."""
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from typing import Literal, get_args
 
 import numpy as np
-from msgspec import Meta
 from numpy.typing import NDArray
 
 from pointset.data.readers.formats import suffix_of
 from pointset.errors import PointsetError, quoted
 
 Axis = Literal["y", "z"]
-UsualUp = Literal["y", "z", "auto"]
-"""An axis, or "auto" for the usual one of the file format."""
-GuessedUp = Annotated[str, Meta(description="y, z, auto, guess, or what a guess says, such as x or x@90")]
-"""Or "guess" for the direction in which a trained model knows the shapes best; see `pointset.evaluation.upright`."""
+FileUp = Literal["x", "y", "z", "-x", "-y", "-z", "auto"]
+"""The direction that points up in a file, or "auto" for the usual one of the file format."""
 Pose = Literal["aligned", "upright", "any"]
 TURNED = 0.75
 """From this share of the scatter of shapes that are turned at random, shapes count as turned at random."""
@@ -28,14 +25,7 @@ UP_TO_Z = {
     "-y": [[1.0, 0, 0], [0, 0, 1], [0, -1, 0]],
     "-x": [[0.0, 1, 0], [0, 0, -1], [-1, 0, 0]],
 }
-"""Matrices that turn a shape with this direction up to Z up."""
-QUARTER = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])
-TURNS: dict[str, NDArray[np.float64]] = {
-    f"{up}@{90 * count}": np.linalg.matrix_power(QUARTER, count) @ np.array(matrix)
-    for up, matrix in UP_TO_Z.items()
-    for count in range(4)
-}
-"""The 24 turns of a cube, as matrices to Z up, by name ("-x@90"): what is up, and degrees about the vertical."""
+"""Matrices that rotate a shape with this direction up to Z up."""
 
 
 def usual_up(names: Iterable[str]) -> Axis | None:
@@ -45,19 +35,19 @@ def usual_up(names: Iterable[str]) -> Axis | None:
 
 
 def check_up(up: str | None) -> None:
-    """Raise a PointsetError unless `up` is an axis, "auto", None (which means "auto") or one of `TURNS`."""
-    if up not in (None, "auto", *UP_TO_Z, *TURNS):
-        raise PointsetError(f"up must be y, z, auto, guess, or a turn of a cube such as x or x@90, got {quoted(up)}")
+    """Raise a PointsetError unless `up` is a `FileUp` or None, which means "auto"."""
+    if up not in (None, *get_args(FileUp)):
+        raise PointsetError(f"up must be {', '.join(get_args(FileUp)[:-1])} or auto, got {quoted(up)}")
 
 
 def turned_up(rows: np.ndarray, now: str, wanted: Axis, *, normals: bool = False) -> np.ndarray:
-    """Rows [..., d] rotated so that what is up `now`, an axis or one of `TURNS`, becomes the `wanted` axis.
+    """Return rows [..., d] rotated so that the direction that is up `now` becomes the `wanted` axis.
 
     With `normals`, columns 3 to 5 are rotated as well.
     """
     if now == wanted:
         return rows
-    turn = np.array(UP_TO_Z[wanted]).T @ TURNS.get(now, np.array(UP_TO_Z.get(now)))
+    turn = np.array(UP_TO_Z[wanted]).T @ np.array(UP_TO_Z[now])
     turned = rows.copy()
     for first in (0, 3) if normals else (0,):
         for axis, column in enumerate(np.abs(turn).argmax(axis=1)):

@@ -24,7 +24,7 @@ from pointset.data.groups import NO_GROUPS, group_keys, is_table, number_groups,
 from pointset.data.options import MORE_POINTS, SPLITS, TABLES, DataOptions
 from pointset.data.point_cache import PointCache
 from pointset.data.point_sets import PointSets
-from pointset.data.preparation import Preparation, warn_of_turning
+from pointset.data.preparation import Preparation, warn_of_rotation
 from pointset.data.readers.formats import suffix_of
 from pointset.data.unusable import OnError
 from pointset.errors import REPEATED, PointsetError, one_line, quoted, raise_together
@@ -186,7 +186,7 @@ def on_one_axis(cache: PointCache, options: DataOptions) -> PointCache:
 
 
 def _turned(cache: PointCache, axes: Sequence[str], up: Axis) -> PointCache:
-    """The cache whose shapes, each with an axis up or turned as `pointset.data.axes.TURNS` says, have this axis up."""
+    """The cache whose shapes, each with one of these directions up, are rotated to have this axis up."""
     if {*axes} <= {up}:
         return cache
     columns = cache.columns
@@ -277,7 +277,7 @@ def load_like(
     A PointsetError if the data is missing, existed only in memory, or has other classes than the description.
 
     `data`, `on_error`, `points` and `keep_outliers` replace those of the description. `up` is the upward axis of the
-    data, or one of `pointset.data.axes.TURNS`; "auto" and None use the description's for its own data, the card's for a
+    data, see `pointset.data.axes.FileUp`; "auto" and None use the description's for its own data, the card's for a
     known dataset, and for other files that of their format.
     """
     if data is None and not is_on_disk(description["source"]):
@@ -312,7 +312,8 @@ def load_like(
     odd = [name for name, axis in zip(cache.names, axes, strict=True) if axis != sets.up]
     if not odd:
         return sets
-    warn_of_turning(turn, f"{sets.source} has" if of_card else f"{suffix_of(odd[0])} files usually have", sets.up)
+    if turn is None:
+        warn_of_rotation(f"{sets.source} has" if of_card else f"{suffix_of(odd[0])} files usually have", sets.up)
     return sets.with_cache(_turned(cache, axes, sets.up))
 
 

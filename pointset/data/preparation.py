@@ -17,7 +17,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from pointset.configuration import Count, Neighbourhoods, PointCount, PositiveShare
-from pointset.data.axes import TURNS, Axis, check_up, turned_up, usual_up
+from pointset.data.axes import Axis, check_up, turned_up, usual_up
 from pointset.data.neighbourhoods import stored_numbers
 from pointset.data.normalize import STANDARDIZED, is_standardized, normalize_points, normalize_rows
 from pointset.data.options import Normalize, Sampler, WithFeatures
@@ -192,12 +192,11 @@ class Preparation(WithFeatures):
         return require_cloud(table[:, :first], table[:, first:] if self.inputs > first else None)
 
     def _file_up(self, path: Path, up: str | None) -> str:
-        """The upward axis of a file, with a UserWarning if it is not that of the sets."""
+        """Return the upward axis of a file, with a UserWarning if it is assumed and differs from that of the sets."""
         given = None if up == "auto" else up
         now = given or self.usual_up(str(path))
-        if now != self.up:
-            # The message does not name the file: Python then shows it once for any number of files.
-            warn_of_turning(given, f"{path.suffix.lower()} files usually have", self.up)
+        if now != self.up and given is None:
+            warn_of_rotation(f"{path.suffix.lower()} files usually have", self.up)
         return now
 
     def usual_up(self, name: str) -> Axis:
@@ -210,15 +209,15 @@ def _part(cloud: Cloud, most: int, seed: int) -> Cloud:
     return cloud if len(cloud.points) <= most else cloud[downsample(cloud.points, most, seed=seed)]
 
 
-def warn_of_turning(given: str | None, usually: str, wanted: Axis) -> None:
-    """Warn that shapes are turned up: because they are declared so, or as files of their kind usually are."""
-    if given in TURNS:
-        return
-    which = "the files are declared to have" if given else usually
-    leave = "" if given else f"; --up {wanted} (in Python up={wanted!r}) leaves them as they are"
-    now = "Y" if wanted == "z" else "Z"
+def warn_of_rotation(usually: str, wanted: Axis) -> None:
+    """Warn that files are rotated because their format usually has another upward axis than the model's shapes.
+
+    The message does not name the file: Python then shows it once for any number of files.
+    """
+    other = "Y" if wanted == "z" else "Z"
     warnings.warn(
-        f"{which} {now} up, and the model's shapes have {wanted.upper()} up: they are turned{leave}",
+        f"{usually} {other} up, and the model's shapes have {wanted.upper()} up: they are rotated; --up {wanted} "
+        f"(in Python up={wanted!r}) leaves them as they are",
         UserWarning,
         stacklevel=4,
     )

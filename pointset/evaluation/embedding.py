@@ -10,7 +10,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor, nn
 
-from pointset.data.axes import UsualUp
+from pointset.data.axes import FileUp
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
@@ -95,7 +95,7 @@ class Embedded:
 
 
 def embed_files(
-    model: Classifier, shapes: Iterable[ShapeFile], *, up: UsualUp = "auto", keep_outliers: bool = False
+    model: Classifier, shapes: Iterable[ShapeFile], *, up: FileUp = "auto", keep_outliers: bool = False
 ) -> Iterator[tuple[ShapeFile, Float[ndarray, " d"]] | Failure]:
     """Yield each shape and its row, in their order, or why a file cannot be used; arguments as of `classify_files`."""
 

@@ -1,8 +1,7 @@
-"""Predictions for files of shapes: their most likely classes, tables of them, and what to try for doubtful ones."""
+"""Predictions for files of shapes: their most likely classes, and tables of them."""
 
 import itertools
 import shlex
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,19 +16,12 @@ from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.runs.atomic import write_for_user
 from pointset.runs.spreadsheets import as_csv
 from pointset.zoo.classifiers import Classifier
-from pointset.zoo.models import create_pretrained
 from pointset.zoo.predicting import SETS_AT_ONCE, Prediction, padded_batches, predict
-from pointset.zoo.pretrained import ANY_POSE, list_pretrained
 from pointset.zoo.trust import LEAST_PROBABILITY
 
 BEST = 5
 """Number of classes listed for each shape."""
 PREDICTION_DIGITS = 6
-SURE = 0.8
-"""The least probability of a class with which another way of reading a shape is proposed; see "After a class that is
-not to be trusted" in scripts/experiments/NOTES.md."""
-TRIED = 8
-"""Shapes that are tried, the first ones."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +42,15 @@ class Guess:
     """How unlike the training shapes it is: 1 is typical of held-out shapes. None if the model does not know."""
 
     @property
-    def do_not_trust(self) -> bool:
-        """True if the model itself gives the other classes together a larger probability."""
+    def low_confidence(self) -> bool:
+        """True if the probability of the most likely class is below 50 %."""
         return self.likeliest[0][1] < LEAST_PROBABILITY
 
     def as_dict(self) -> dict[str, Any]:
         """The prediction as plain data, for JSON."""
         classes = [{"class": name, "probability": short(probability)} for name, probability in self.likeliest]
         content: dict[str, Any] = {"name": self.name, "true_class": self.true_class, "classes": classes}
-        content |= {"entropy": short(self.entropy), "points": self.points, "do_not_trust": self.do_not_trust}
+        content |= {"entropy": short(self.entropy), "points": self.points, "low_confidence": self.low_confidence}
         return content if self.novelty is None else content | {"novelty": short(self.novelty)}
 
     def as_row(self) -> dict[str, Any]:
@@ -188,43 +180,3 @@ def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:
         prefix = "" if len(listed) == 1 else f"{path}/"
         shapes += [ShapeFile(shape.path, f"{prefix}{shape.name}", shape.true_class) for shape in inside]
     return shapes
-
-
-def next_step(
-    model: Classifier, shapes: Sequence[ShapeFile], *, count: int = 1, up: str, keep_outliers: bool = False
-) -> str:
-    """What to try for shapes whose class is not to be trusted, in words.
-
-    The other upward axis, or the trained model for any pose if it has the same classes: the first with which at least
-    half of the shapes have a class that is `SURE`, if most of all files are doubtful, because it is for all. Otherwise
-    the shapes are probably of none of the model's classes.
-
-    Args:
-        model: whose predictions are doubtful.
-        shapes: the files; the first few are tried.
-        count: the number of all files, with those whose class is to be trusted.
-        up: the upward axis with which they were read: "y", "z", "auto" or "guess".
-        keep_outliers: see `Preparation.prepare`.
-    """
-    some = shapes[:TRIED]
-    for way, other, axis in _ways(model, up) if 2 * len(shapes) >= count else ():
-        with warnings.catch_warnings():  # said already
-            warnings.simplefilter("ignore")
-            found = [*classify_files(other, some, up=axis, keep_outliers=keep_outliers)]
-        sure = [each.likeliest[0] for each in found if isinstance(each, Guess) and each.likeliest[0][1] >= SURE]
-        if 2 * len(sure) >= len(some):
-            seen = f"{sure[0][0]} is {sure[0][1]:.0%} likely"
-            return f"try {way}, with which {seen if len(some) == 1 else f'{len(sure)} of {len(some)} are surer'}"
-    shape = "the shape is" if len(shapes) == 1 else "the shapes are"
-    return f"perhaps {shape} of none of the model's {len(model.classes or []):,} classes"
-
-
-def _ways(model: Classifier, up: str) -> Iterator[tuple[str, Classifier, str]]:
-    """Other options, with the model and the upward axis that they mean."""
-    for axis in ("y", "z") if up != "guess" else ():
-        if axis != up:
-            yield f"--up {axis}", model, axis
-    if ANY_POSE in list_pretrained():
-        other: Any = create_pretrained(ANY_POSE).eval()
-        if model.classes == other.classes and model.preparation != other.preparation:
-            yield f"--model {ANY_POSE}", other, "auto"

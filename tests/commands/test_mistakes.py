@@ -92,7 +92,7 @@ MISTAKES = [
     ("classify '' --model {isab}", "an argument is empty"),
     ("train RFF-MAX --data {clouds}", "did you mean rff-max"),
     ("compare empty.toml", "data is empty: give the name of a dataset"),
-    ("classify box.obj --model {isab} --up sideways", "x or x@90"),
+    ("classify box.obj --model {isab} --up sideways", "--up must be one of|auto"),
     ("classify box.obj --model {isab} --pose any", "--pose any"),
     ("embed box.obj -o rows.txt", "rows.txt|.npz"),
     ("export --model {plain} -o model.h5", ".pt2 or .onnx, got model.h5"),

@@ -188,10 +188,10 @@ def test_a_doubtful_class_is_not_trusted(temperature, median, doubtful, scan, sh
     for number in range(6):
         shutil.copy(scan, tmp_path / "more" / f"{number}.npy")
     for command in (("classify", scan), ("classify", tmp_path / "more"), ("attend", scan, "-o", tmp_path / "a.html")):
-        assert ("do not trust" in succeed(capsys, *command)) == doubtful
-    assert ("do not trust" in (tmp_path / "a.html").read_text(encoding="utf-8")) == doubtful
+        assert ("low confidence" in succeed(capsys, *command)) == doubtful
+    assert ("low confidence" in (tmp_path / "a.html").read_text(encoding="utf-8")) == doubtful
     (guess,) = asked(capsys, "classify", scan)["predictions"]
-    assert guess["do_not_trust"] is doubtful
+    assert guess["low_confidence"] is doubtful
 
 
 def test_trained_models_are_listed_and_shown(shipped, capsys):

@@ -1,6 +1,7 @@
-"""Metrics of predictions and calibration, by hand and with torchmetrics; embeddings; and `--up guess`."""
+"""Metrics of predictions and calibration, by hand and with torchmetrics; embeddings; and low confidence."""
 
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,22 +11,20 @@ import numpy as np
 import pytest
 import torch
 from command_line import asked, fail, succeed
-from scipy.stats import ttest_rel
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from toy import train_run
 
 import pointset
-from pointset import Evaluation, PointsetError, Recipe, load_run
-from pointset.data.axes import TURNS, UP_TO_Z, turned_up
+from pointset import Evaluation, PointsetError, Recipe
+from pointset.data.axes import UP_TO_Z, turned_up
 from pointset.data.catalogue.folders import ShapeFile
+from pointset.data.preparation import Preparation
 from pointset.evaluation.calibration import brier_score, fit_temperature, probabilities, reliability
 from pointset.evaluation.embedding import embed_files
 from pointset.evaluation.predictions import validation_temperature
-from pointset.evaluation.shape_files import Failure, accuracy_of, guess, next_step
-from pointset.evaluation.upright import best_turn, turn_scores
+from pointset.evaluation.shape_files import Failure, accuracy_of, guess
 from pointset.zoo.predicting import Prediction
-from pointset.zoo.pretrained import ANY_POSE, USUAL
 
 SHAPES, CLASSES = 211, 5
 
@@ -224,98 +223,30 @@ def test_files_that_cannot_be_read_stop_nothing(model, tmp_path):
 DIRECTIONS = {name: np.eye(3)["xyz".index(name[-1])] * (-1 if name[0] == "-" else 1) for name in UP_TO_Z}
 
 
-@pytest.fixture(scope="module")
-def stools() -> np.ndarray:
-    """Upright stools [12, 512, 3]."""
-    sets = pointset.load_dataset("shapes10", "test", points=512, progress=False)
-    return sets.points[sets.labels == sets.classes.index("stool")][:12].numpy()
+@pytest.mark.parametrize("up", UP_TO_Z)
+def test_every_direction_is_rotated_to_point_up(up):
+    assert np.linalg.det(UP_TO_Z[up]) == pytest.approx(1)
+    direction = DIRECTIONS[up]
+    rows = np.array([[*direction, *(2 * direction), 7.0]])
+    assert turned_up(rows, up, "z", normals=True).tolist() == [[0, 0, 1, 0, 0, 2, 7]]
+    assert turned_up(rows, up, "y", normals=True).tolist() == [[0, 1, 0, 0, 2, 0, 7]]
 
 
-def lying(cloud: np.ndarray, turn: str) -> np.ndarray:
-    """An upright cloud as a file holds it that `turn` turns upright."""
-    return (cloud @ TURNS[turn]).astype(np.float32)
+def test_low_confidence_names_the_options_to_try_and_classifies_nothing_again(tmp_path, capsys, monkeypatch):
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).random((300, 3)))
+    calls = []
+    monkeypatch.setattr(Preparation, "prepare", count_calls(Preparation.prepare, calls))
+    said = succeed(capsys, "classify", tmp_path / "a.npy", "--model", NAME)
+    assert re.search(r"low confidence .*--up y.*--pose any.*none of the model's 10 classes", said)
+    assert len(calls) == 1
+    for up in ("z", "x", "-y"):
+        assert asked(capsys, "classify", tmp_path / "a.npy", "--model", NAME, f"--up={up}")["predictions"]
+    assert "'guess'" in fail(capsys, "classify", tmp_path / "a.npy", "--up", "guess")
 
 
-@pytest.mark.parametrize("turn", TURNS)
-def test_every_turn_makes_its_direction_point_up(turn):
-    up = DIRECTIONS[turn.partition("@")[0]]
-    assert np.linalg.det(TURNS[turn]) == pytest.approx(1)
-    rows = np.array([[*up, *(2 * up), 7.0]])
-    assert turned_up(rows, turn, "z", normals=True).tolist() == [[0, 0, 1, 0, 0, 2, 7]]
-    assert turned_up(rows, turn, "y", normals=True).tolist() == [[0, 1, 0, 0, 2, 0, 7]]
-    assert len({matrix.tobytes() for matrix in TURNS.values()}) == 24
+def count_calls(function, calls):
+    def counted(*arguments, **options):
+        calls.append(arguments)
+        return function(*arguments, **options)
 
-
-@pytest.mark.parametrize("turn", ["y@90", "-x@180"])
-def test_shapes_that_stand_alike_are_turned_upright(turn, stools):
-    model, _ = load_run(USUAL)
-    guess = best_turn(turn_scores(model, [lying(cloud, "z@0") for cloud in stools]))
-    turned = best_turn(turn_scores(model, [lying(cloud, turn) for cloud in stools]))
-    assert (guess.up, guess.is_sure, turned.is_sure) == ("z", True, True)
-    np.testing.assert_array_equal(TURNS[turned.turn] @ TURNS[turn].T, TURNS[guess.turn])
-
-
-def test_few_shapes_or_a_small_margin_are_unsure():
-    scores = np.random.default_rng(0).normal(size=(24, 30)) * 0.01
-    assert "unsure" in str(best_turn(scores))
-    scores[[*TURNS].index("-x@270")] += 1
-    assert best_turn(scores).turn == "-x@270"
-    assert "up: -x, then turned by 270 degrees (--up -x@270), guessed from 30 shapes" in str(best_turn(scores))
-    assert "unsure" not in str(best_turn(scores))
-    by_direction = dict(zip(UP_TO_Z, scores.reshape(6, 4, 30).max(axis=1), strict=True))
-    found = best_turn(scores)
-    assert found.margin == pytest.approx(ttest_rel(by_direction[found.up], by_direction[found.second]).statistic)
-    for count in (1, 4):
-        assert "unsure" in str(best_turn(scores[:, :count]))
-
-
-def test_commands_take_the_guess_for_all_files(tmp_path, stools, capsys):
-    for folder, turn in (("upright", "z@0"), ("lying", "-x@90")):
-        for number, cloud in enumerate(stools):
-            path = tmp_path / folder / "stool" / "test" / f"{number}.npy"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            np.save(path, lying(cloud, turn))
-    both = [asked(capsys, "classify", tmp_path / name, "--up", "guess") for name in ("upright", "lying")]
-    names = [[row["classes"][0]["class"] for row in answer["predictions"]] for answer in both]
-    assert names[0] == names[1]
-    said = succeed(capsys, "data", "show", tmp_path / "lying", "--up", "guess")
-    assert "up: -x, then turned by 270 degrees (--up -x@270), " in said
-
-
-def test_what_cannot_be_guessed_is_refused(tmp_path, stools, capsys):
-    model, _ = load_run(ANY_POSE)
-    with pytest.raises(PointsetError, match="any pose"):
-        turn_scores(model, [stools[0]])
-    (tmp_path / "a.off").write_text("OFF")
-    assert "a.off" in fail(capsys, "classify", tmp_path / "a.off", "--up", "guess")
-    assert "--data" in fail(capsys, "evaluate", "--up", "guess")
-
-
-LAID = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]], np.float32)
-"""Rows that are multiplied by it have y up."""
-TURNED = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))[0].astype(np.float32)
-
-
-@pytest.fixture(scope="module")
-def table():
-    test = pointset.load_dataset("shapes10", split="test", points=1024, normalize="none")
-    return test.points[int((test.labels == test.classes.index("table")).nonzero()[0])].numpy()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("turn", "count", "words"),
-    [
-        (LAID, 1, "try --up y, with which table is 9"),
-        (LAID, 3, "try --up y, with which 3 of 3 are surer"),
-        (TURNED, 1, f"try --model {ANY_POSE}, with which "),
-        (None, 1, "perhaps the shape is"),
-    ],
-)
-def test_what_to_try_is_named(turn, count, words, table, tmp_path):
-    noise = torch.rand(1024, 3, generator=torch.Generator().manual_seed(0)).numpy()
-    np.save(tmp_path / "shape.npy", noise if turn is None else table @ turn)
-    model, _ = pointset.load_run(USUAL)
-    files = [ShapeFile(tmp_path / "shape.npy", f"{number}.npy") for number in range(count)]
-    assert next_step(model, files, up="z").startswith(words)
-    assert next_step(model, files, count=2 * count + 1, up="z").startswith("perhaps"), "it would be for all files"
+    return counted
