@@ -75,8 +75,8 @@ Coverage = Literal["none", "seeds", "heads"]
 SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
 DecoderName = Literal["released", "rff"]
-Neighbourhoods = Literal["none", "oriented", "invariant", "all", "shifts", "both"]
-"""Numbers of each point's neighbourhood; see `pointset.data.neighbourhoods`."""
+LocalFeatures = Literal["none", "oriented", "invariant", "all", "shifts", "both"]
+"""Local features; see `pointset.data.local_features`."""
 
 
 class Checked:

@@ -15,9 +15,9 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
-from pointset.configuration import Neighbourhoods
-from pointset.data.neighbourhood_kinds import joint_kind, points_of_kind
-from pointset.data.neighbourhoods import stored_numbers
+from pointset.configuration import LocalFeatures
+from pointset.data.local_feature_kinds import joint_kind, points_of_kind
+from pointset.data.local_features import stored_local_features
 from pointset.data.normalize import center_standardize
 from pointset.data.ragged import batches_of_one_size
 from pointset.data.turns import Columns, turned
@@ -31,7 +31,7 @@ PENALTY, WIDTH = 30.0, 0.3
 cross-validation on labeled_db and modelnet9_obj; see scripts/experiments/NOTES.md."""
 SHARPNESS = 8.0
 """Factor from decisions of the support vector machine to logits of a pair."""
-Told = dict[Neighbourhoods, Float[Tensor, "B n d"]]
+Told = dict[LocalFeatures, Float[Tensor, "B n d"]]
 """Points by what is told of their neighbourhoods, beside their coordinates."""
 
 
@@ -147,7 +147,7 @@ class Baseline(nn.Module):
         head: see `pointset.baselines.models`.
         turn: [3, 3], turns the clouds to Z up.
         views: [k, 3, 3], turns of the clouds over which the predictions are averaged.
-        neighbourhoods: the numbers of neighbourhoods that extractors need; without them they are computed.
+        local_features: the local features that extractors need; without them they are computed.
         inputs: numbers of each point that are given, before those of its neighbourhood.
     """
 
@@ -159,7 +159,7 @@ class Baseline(nn.Module):
         self.inputs = inputs
         self.extractors = nn.ModuleList(extractors).requires_grad_(False)
         self._kinds = {extract.kind for extract in extractors if isinstance(extract, Embedder)}
-        self.neighbourhoods = joint_kind(self._kinds)
+        self.local_features = joint_kind(self._kinds)
         self.head = head
         self.register_buffer("turn", torch.eye(3))
         self.register_buffer("views", torch.eye(3)[None])
@@ -179,12 +179,12 @@ class Baseline(nn.Module):
         return [torch.cat([_views(extract, sets, turns) for sets in told]) for extract in self.extractors]
 
     def _told(self, points: Float[Tensor, "B n d"]) -> Told:
-        """The coordinates, and with the numbers of neighbourhoods."""
+        """The coordinates, and with the local features."""
         told: Told = {"none": points[..., :3]}
-        if (kind := self.neighbourhoods) != "none":
+        if (kind := self.local_features) != "none":
             numbers = points[..., self.inputs :]
             if not numbers.shape[2]:
-                each = [stored_numbers(cloud, kind) for cloud in points[..., :3].cpu().numpy()]
+                each = [stored_local_features(cloud, kind) for cloud in points[..., :3].cpu().numpy()]
                 numbers = torch.from_numpy(np.stack(each)).to(points)
             whole = torch.cat([told["none"], numbers], dim=2)
             told |= {wanted: points_of_kind(whole, 3, kind, wanted) for wanted in self._kinds}
@@ -216,7 +216,7 @@ class Embedder(nn.Module):
     def __init__(self, network: Any) -> None:
         super().__init__()
         self.network = network.eval()
-        self.kind: Neighbourhoods = network.neighbourhoods
+        self.kind: LocalFeatures = network.local_features
 
     def train(self, mode: bool = True) -> "Embedder":
         """Do nothing: the network keeps its evaluation mode."""
@@ -229,7 +229,7 @@ class Embedder(nn.Module):
 def _views(extract: nn.Module, told: Told, turns: list[Float[Tensor, "3 3"]]) -> Float[Tensor, "B k width"]:
     """The rows of the sets, turned in each of these ways."""
     kind = extract.kind if isinstance(extract, Embedder) else "none"
-    sets, columns = told[kind], Columns(neighbourhoods=kind)
+    sets, columns = told[kind], Columns(local_features=kind)
     return torch.stack([extract(turned(sets, turn.expand(len(sets), 3, 3), columns)) for turn in turns], dim=1)
 
 
@@ -241,7 +241,7 @@ class Mixture(nn.Module):
         temperatures, weights: [members], fitted on held-out shapes.
         prior: [classes], what is subtracted because the members favour classes with many training shapes: the log of
             the classes' shares, times a strength that is fitted on held-out shapes too.
-        neighbourhoods: all that members are told of them.
+        local_features: all that members are told of them.
     """
 
     temperatures: Tensor
@@ -251,15 +251,15 @@ class Mixture(nn.Module):
     def __init__(self, members: list[nn.Module], classes: int) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
-        self.neighbourhoods = joint_kind(getattr(member, "neighbourhoods", "none") for member in members)
+        self.local_features = joint_kind(getattr(member, "local_features", "none") for member in members)
         self.register_buffer("temperatures", torch.ones(len(members)))
         self.register_buffer("weights", torch.ones(len(members)))
         self.register_buffer("prior", torch.zeros(classes))
 
     def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
         members: list[Any] = [*self.members]
-        own = self.neighbourhoods
-        told = [points_of_kind(points, member.inputs, own, member.neighbourhoods) for member in members]
+        own = self.local_features
+        told = [points_of_kind(points, member.inputs, own, member.local_features) for member in members]
         return self.combine([member(given, mask) for member, given in zip(members, told, strict=True)])
 
     def combine(self, logits: list[Float[Tensor, "B classes"]]) -> Float[Tensor, "B classes"]:

@@ -76,9 +76,9 @@ def _row(name: str, card: PretrainedCard) -> dict[str, Any]:
     tested = {
         size: f"{100 * card.accuracy[size].accuracy:.1f}" if size in card.accuracy else "" for size in LISTED_SIZES
     }
-    known = pretrained_run(name)["model"]["options"].get("neighbourhoods", "none")
+    known = pretrained_run(name)["model"]["options"].get("local_features", "none")
     facts = {"decide": card.deciding or "all", "data": card.data}
-    return {"model": name, "parameters": card.parameters, "neighbourhoods": known, **tested, **facts}
+    return {"model": name, "parameters": card.parameters, "local_features": known, **tested, **facts}
 
 
 def _show(name: str) -> Result:

@@ -3,7 +3,7 @@
 All random numbers come from the `torch.Generator`; features (d > 3) do not change how many are drawn. The mask [B, n]
 is True at real points; padded rows come out as zeros. Distances are in the unit of the points. Only coordinates change,
 not features, unless `columns` says that they have a direction. Normals are transformed with the shape: the map x -> A x
-takes a normal v to A^-T v, scaled to unit length; numbers of neighbourhoods are turned.
+takes a normal v to A^-T v, scaled to unit length; local features are turned.
 
 Imperfections are what scans have and CAD models lack: points of the background, missing parts, uneven density. The
 number of points stays: lost points are replaced by random points that are left, so a network sees some points twice.

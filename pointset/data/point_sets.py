@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from pointset.configuration import Neighbourhoods, PointCount, check, check_seed
+from pointset.configuration import LocalFeatures, PointCount, check, check_seed
 from pointset.data.augmentations import Augmentation
 from pointset.data.axes import Axis
 from pointset.data.catalogue.cards import is_on_disk
 from pointset.data.groups import NO_GROUPS, Grouping, alone, choose_groups, groups_from_names, number_groups
-from pointset.data.neighbourhood_kinds import WIDTHS, numbers_of_kind
-from pointset.data.neighbourhood_pools import cache_with_copies, cache_with_neighbourhoods, drawn_copies, kind_in
+from pointset.data.local_feature_cache import cache_with_copies, cache_with_local_features, drawn_copies, kind_in
+from pointset.data.local_feature_kinds import WIDTHS, numbers_of_kind
 from pointset.data.normalize import normalize_rows
 from pointset.data.options import MORE_POINTS, SAMPLERS, DataOptions
 from pointset.data.point_cache import AS_RELEASED, Indices, PointCache, fixed_indices, random_indices
@@ -43,7 +43,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     subset is taken, so a model sees nothing of a shape except its points.
 
     A point has d numbers: three coordinates, then the features in `options.features`, normals first, then the numbers
-    of its neighbourhood, see `with_neighbourhoods`. Only coordinates are normalised.
+    of its neighbourhood, see `with_local_features`. Only coordinates are normalised.
 
     Sets have n points each; a smaller shape of a ragged cache gives all its points. Sets of different sizes are padded
     with zeros, and a mask is True at real points.
@@ -68,7 +68,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         torch.Size([2, 8, 3])
     """
 
-    neighbourhoods: Neighbourhoods = "none"
+    local_features: LocalFeatures = "none"
     """What the points say of their neighbourhoods."""
     has_copies: bool = False
     """True if the training view also draws from imperfect copies, which follow the shapes in the cache."""
@@ -116,7 +116,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     @property
     def columns(self) -> Columns:
         """What augmentations turn with the shapes."""
-        return Columns(self.options.has_normals, self.neighbourhoods)
+        return Columns(self.options.has_normals, self.local_features)
 
     def require_inputs(self, model: Any) -> None:
         """Raise a PointsetError if a model expects another number of inputs per point."""
@@ -175,7 +175,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def points(self) -> Tensor:
         """The evaluation view, float32 [N, n, d], padded with zeros; made at first use."""
         sizes = self.sizes
-        whole = torch.zeros(len(self), int(sizes.max(initial=0)), self.inputs + WIDTHS[self.neighbourhoods])
+        whole = torch.zeros(len(self), int(sizes.max(initial=0)), self.inputs + WIDTHS[self.local_features])
         for first in range(0, len(self), _AT_ONCE):
             some, _ = self.points_at(self._fixed(self.rows.numpy()[first : first + _AT_ONCE]))
             whole[first : first + len(some), : some.shape[1]] = some
@@ -218,8 +218,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """
         indices, sizes = where[0], torch.from_numpy(where[1])
         taken = [self.point_cache.take(indices, name) for name in self.options.arrays]
-        if kind := kind_in(self.point_cache, self.neighbourhoods):
-            taken.append(numbers_of_kind(self.point_cache.take(indices, kind), kind, self.neighbourhoods))
+        if kind := kind_in(self.point_cache, self.local_features):
+            taken.append(numbers_of_kind(self.point_cache.take(indices, kind), kind, self.local_features))
         padded = [pad_rows(torch.from_numpy(values), sizes) for values in taken]
         rows, mask = torch.cat([values.float() for values, _ in padded], dim=2), padded[0][1]
         return normalize_rows(rows, self.options.normalize, mask, self.columns), mask
@@ -235,29 +235,29 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """The same shapes of another cache, with other points, labels or classes."""
         return PointSets(cache, self.options, name=self.name, source=self.source, split=self.split, rows=self.rows)
 
-    def with_neighbourhoods(self, kind: Neighbourhoods) -> "PointSets":
-        """The same shapes, whose points have numbers of their neighbourhoods in a cloud of `Preparation.cloud_points`.
+    def with_local_features(self, kind: LocalFeatures) -> "PointSets":
+        """The same shapes, whose points have local features in a cloud of `Preparation.cloud_points`.
 
         Sets are drawn from that cloud: of a cache with more points, from a random part. The numbers are computed once
         per cache.
         """
-        if kind == self.neighbourhoods:
+        if kind == self.local_features:
             return self
         view = copy.copy(self)
         if kind != "none":
             most = max(self.size, CLOUD_POINTS)
-            view.point_cache = cache_with_neighbourhoods(self.point_cache, kind, most, self.options.data_seed)
-        view.neighbourhoods = kind
+            view.point_cache = cache_with_local_features(self.point_cache, kind, most, self.options.data_seed)
+        view.local_features = kind
         return view
 
-    def with_imperfect_copies(self, kind: Neighbourhoods, change: Augmentation, seed: int) -> "PointSets":
+    def with_imperfect_copies(self, kind: LocalFeatures, change: Augmentation, seed: int) -> "PointSets":
         """The same shapes with neighbourhoods; in training they are also drawn from copies that `change` has made.
 
         The copies are made once, and have their own neighbourhoods.
         """
         view, most = copy.copy(self), max(self.size, CLOUD_POINTS)
         view.point_cache = cache_with_copies(self.point_cache, kind, most, self.options.data_seed, change, seed)
-        view.neighbourhoods, view.has_copies = kind, True
+        view.local_features, view.has_copies = kind, True
         return view
 
     def normalized(self, how: str) -> "PointSets":
@@ -362,7 +362,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             features=self.options.features,
             inputs=self.inputs,
             keep_outliers=self.options.keep_outliers or not is_on_disk(self.source),
-            neighbourhoods=self.neighbourhoods,
+            local_features=self.local_features,
         )
 
     @functools.cached_property

@@ -16,9 +16,9 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from pointset.configuration import Count, Neighbourhoods, PointCount, PositiveShare
+from pointset.configuration import Count, LocalFeatures, PointCount, PositiveShare
 from pointset.data.axes import Axis, check_up, turned_up, usual_up
-from pointset.data.neighbourhoods import stored_numbers
+from pointset.data.local_features import stored_local_features
 from pointset.data.normalize import STANDARDIZED, is_standardized, normalize_points, normalize_rows
 from pointset.data.options import Normalize, Sampler, WithFeatures
 from pointset.data.outliers import without_outliers
@@ -42,7 +42,7 @@ class Prepared:
     """A shape as a model takes it."""
 
     points: Float[Tensor, "n d"]
-    """float32: normalised coordinates, features, and the numbers of neighbourhoods."""
+    """float32: normalised coordinates, features, and the local features."""
     raw: Float[ndarray, "n 3"]
     """The same points in the units of the shape, with the upward axis of the model's shapes; see `Cloud.corner`."""
     mesh: Mesh | None = None
@@ -72,15 +72,15 @@ class Preparation(WithFeatures):
     """Numbers of each point that are given: coordinates and features."""
     keep_outliers: bool = True
     """Keep isolated points of clouds; see `pointset.data.outliers`."""
-    neighbourhoods: Neighbourhoods = "none"
-    """What is said of each point's neighbourhood; see `pointset.data.neighbourhoods`."""
+    local_features: LocalFeatures = "none"
+    """What is said of each point's neighbourhood; see `pointset.data.local_features`."""
     least: PositiveShare = 0.5
     """Share of the points of a training shape below which neighbourhoods are too coarse for the model: it warns."""
 
     @property
     def cloud_points(self) -> int:
         """Points among which neighbours are searched, and of which a set is a part."""
-        return self.points if self.neighbourhoods == "none" else max(self.points, CLOUD_POINTS)
+        return self.points if self.local_features == "none" else max(self.points, CLOUD_POINTS)
 
     def prepare(
         self,
@@ -146,7 +146,7 @@ class Preparation(WithFeatures):
         self, cloud: Cloud, now: str, seed: int, keep: bool, name: str, *, untouched: bool = False
     ) -> Prepared:
         fewest = int(self.least * min(self.cloud_points, self.cache_points))
-        if self.neighbourhoods != "none" and len(cloud.points) < fewest:
+        if self.local_features != "none" and len(cloud.points) < fewest:
             warnings.warn(
                 f"clouds of fewer than {fewest:,} points say little of neighbourhoods, which the model "
                 "needs: one of coordinates alone is more accurate on them (`pointset zoo --pretrained`)",
@@ -173,13 +173,13 @@ class Preparation(WithFeatures):
         if lacking := ", ".join(name for name in self.arrays if name not in cloud.arrays):
             raise PointsetError(f"the cloud has no {lacking}, which the model needs of its points: give them too")
         parts = [cloud.arrays[name] for name in self.arrays]
-        if self.neighbourhoods != "none":
-            parts.append(stored_numbers(cloud.points, self.neighbourhoods))
+        if self.local_features != "none":
+            parts.append(stored_local_features(cloud.points, self.local_features))
         rows = torch.from_numpy(np.hstack(parts)[: self.points].astype(np.float32))[None]
         raw = rows[..., :3]
         # Sets that `standardize` made stay as they are: a random part of a centred shape is not quite centred.
         as_given = untouched and self.normalize == "center-standardize" and bool(is_standardized(raw))
-        columns = Columns(self.has_normals, self.neighbourhoods)
+        columns = Columns(self.has_normals, self.local_features)
         points = normalize_rows(rows, "none" if as_given else self.normalize, None, columns)[0]
         return Prepared(points, np.ascontiguousarray(raw[0]), mesh)
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from pointset.configuration import Neighbourhoods
-from pointset.data.neighbourhood_kinds import WIDTHS, turned_numbers
+from pointset.configuration import LocalFeatures
+from pointset.data.local_feature_kinds import WIDTHS, turned_numbers
 
 
 class Columns(NamedTuple):
@@ -14,8 +14,8 @@ class Columns(NamedTuple):
 
     normals: bool = False
     """Columns 3 to 5 are unit normals."""
-    neighbourhoods: Neighbourhoods = "none"
-    """The last columns are numbers of this kind; see `pointset.data.neighbourhoods`."""
+    local_features: LocalFeatures = "none"
+    """The last columns are numbers of this kind; see `pointset.data.local_features`."""
 
 
 NO_COLUMNS = Columns()
@@ -33,8 +33,8 @@ def turned(points: Tensor, matrices: Tensor, columns: Columns = NO_COLUMNS) -> T
     """The sets [B, n, d], turned about the origin by rotations [B, 3, 3], with what turns with them."""
     inverse = matrices.mT
     changed = with_places(points, points[..., :3] @ inverse, points[..., 3:6] @ inverse if columns.normals else None)
-    if width := WIDTHS[columns.neighbourhoods]:
-        numbers = turned_numbers(points[..., -width:], matrices, columns.neighbourhoods)
+    if width := WIDTHS[columns.local_features]:
+        numbers = turned_numbers(points[..., -width:], matrices, columns.local_features)
         changed = torch.cat([changed[..., :-width], numbers], dim=2)
     return changed
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from pointset.data.neighbourhoods import SIZE
+from pointset.data.local_features import SIZE
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.workers import torch_threads
 
@@ -47,7 +47,7 @@ def multiply_adds(model: nn.Module, points: int) -> int:
     clouds = clouds_for(model, 1, points)
     with torch.no_grad():
         products = flops(lambda: model(clouds)) // 2
-    neighbours = 0 if getattr(model, "neighbourhoods", "none") == "none" else points * (3 * points + 9 * SIZE)
+    neighbours = 0 if getattr(model, "local_features", "none") == "none" else points * (3 * points + 9 * SIZE)
     return products + neighbours
 
 

@@ -141,7 +141,7 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
         seed: added to the seed of the model.
 
     Returns:
-        A new model, in evaluation mode, which standardises the numbers of neighbourhoods alike.
+        A new model, in evaluation mode, which standardises the local features alike.
 
     Raises:
         PointsetError: the model is not from the zoo.

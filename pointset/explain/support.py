@@ -2,7 +2,7 @@
 
 It exists where no encoder lets points interact and the pooling gives points a weight of exactly zero: those that win no
 maximum, or that sparsemax leaves out. Then it is not an estimate: the logits without the other points are computed and
-compared. The numbers of the neighbourhoods are held: what a point says of its surroundings came from all points.
+compared. The local features are held: what a point says of its surroundings came from all points.
 """
 
 from dataclasses import dataclass

@@ -128,8 +128,8 @@ def export_metadata(model: nn.Module, mask: bool, description: dict[str, Any]) -
     if preparation is not None:
         text["up"] = f"{preparation.up} is the upward axis of the points"
         text["trained_on"] = f"sets of {preparation.points} points"
-    if getattr(model, "neighbourhoods", "none") != "none":
-        text["neighbourhoods"] = "the file computes what it needs of each point's neighbours from the points given"
+    if getattr(model, "local_features", "none") != "none":
+        text["local_features"] = "the file computes what it needs of each point's neighbours from the points given"
     return text | {
         "model": describe_model(model),
         "made_by": f"pointset {pointset.__version__}, torch {torch.__version__}",

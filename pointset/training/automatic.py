@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from pointset.configuration import check_seed
 from pointset.data.groups import Grouping, assign_folds
-from pointset.data.neighbourhood_kinds import joint_kind
+from pointset.data.local_feature_kinds import joint_kind
 from pointset.data.options import POSES
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
@@ -163,7 +163,7 @@ class _Choice:
         self.outputs = self.held_out.outputs
         self.earlier = 0.0  # core-seconds of interrupted processes, whose work is used again
         self.seen: dict[str, float] = {}
-        self.neighbourhoods, self.told = True, ""
+        self.local_features, self.told = True, ""
 
     def run(self) -> Automatic:
         """Judge the candidates and fit the best."""
@@ -184,7 +184,7 @@ class _Choice:
         history: list[dict[str, Any]] = []
         needed = name == NETWORK or (name == MIXTURE and NETWORK in self.held_out.members)
         if plan.has_network and (needed or self.folder is not None):  # a run has a network to draw and to export
-            network = self._fit_network(self.train, plan.steps, NETWORK, self.neighbourhoods)
+            network = self._fit_network(self.train, plan.steps, NETWORK, self.local_features)
             self.models[NETWORK], history = network.model, network.history if needed else []
         model = self._mixture() if name == MIXTURE else self.models[name]
         set_preparation(model, self.train.classes, self.train.preparation)
@@ -203,9 +203,9 @@ class _Choice:
         assert baseline is not None
         with self._timed(name):
             set_pose(baseline, self.train)
-            if baseline.neighbourhoods != "none":  # computed at once for all models
+            if baseline.local_features != "none":  # computed at once for all models
                 told: list[Any] = [*self.models.values()]
-                self.train.with_neighbourhoods(joint_kind(model.neighbourhoods for model in told))
+                self.train.with_local_features(joint_kind(model.local_features for model in told))
             return extract_rows(baseline, self.train, self.progress, name.rpartition("-")[0])
 
     def _held_out_rows(self, name: str, blocks: list[Tensor]) -> Tensor:
@@ -240,8 +240,8 @@ class _Choice:
     def _inside(self, name: str) -> Path | None:
         return None if self.folder is None else self.folder.path / name
 
-    def _fit_network(self, sets: PointSets, steps: int, name: str, neighbourhoods: bool) -> Fitted:
-        network, recipe = new_network(self.train, neighbourhoods, self.seed), transfer_recipe(self.train, steps=steps)
+    def _fit_network(self, sets: PointSets, steps: int, name: str, local_features: bool) -> Fitted:
+        network, recipe = new_network(self.train, local_features, self.seed), transfer_recipe(self.train, steps=steps)
         run = self._inside(name)
         if run is not None:
             self.earlier += core_seconds(RunFolder(run).history_if_any())
@@ -254,26 +254,26 @@ class _Choice:
         if tested.any() and plan.kinds == 2:
             alone = self._held_out_fold(plan.steps, 0, False)
             losses = [float(self.held_out.losses(each, tested).mean()) for each in (outputs, alone)]
-            self.neighbourhoods = losses[0] <= losses[1]
-            if not self.neighbourhoods:
+            self.local_features = losses[0] <= losses[1]
+            if not self.local_features:
                 outputs = alone
                 self.told = (
                     f"; its network reads coordinates alone, because on the {int(tested.sum()):,} shapes of the first "
                     f"fold its log loss is {losses[1]:.3g}, and {losses[0]:.3g} with neighbourhoods"
                 )
         for fold in range(1, plan.folds):
-            further = self._held_out_fold(plan.steps, fold, self.neighbourhoods)
+            further = self._held_out_fold(plan.steps, fold, self.local_features)
             outputs = torch.where(further.isfinite(), further, outputs)
         return outputs
 
-    def _held_out_fold(self, steps: int, fold: int, neighbourhoods: bool) -> Tensor:
+    def _held_out_fold(self, steps: int, fold: int, local_features: bool) -> Tensor:
         """Outputs for the shapes of a fold of a network that was trained on the others, NaN for the others."""
         outputs = torch.full((len(self.train), len(self.train.classes)), torch.nan)
         inside = self.folds == fold
         if inside.any():
             others = self.train.subset((~inside).nonzero().flatten())
-            name = f"held-out-{fold}" if neighbourhoods else f"held-out-{fold}-coordinates"
-            network = self._fit_network(others, steps, name, neighbourhoods).model
+            name = f"held-out-{fold}" if local_features else f"held-out-{fold}-coordinates"
+            network = self._fit_network(others, steps, name, local_features).model
             outputs[inside] = predict(network, self.train.subset(inside.nonzero().flatten())).logits.cpu()
         return outputs
 

@@ -42,7 +42,7 @@ def set_pose(baseline: Baseline, train: PointSets) -> None:
 def extract_rows(baseline: Baseline, sets: PointSets, progress: bool, what: str = "features") -> list[Tensor]:
     """The rows of all shapes, one block [N, views, width] for each extractor."""
     keep_freed_memory()
-    sets = sets.with_neighbourhoods(baseline.neighbourhoods)
+    sets = sets.with_local_features(baseline.local_features)
     batches = fixed_batches(sets, 64)
     shown = followed(batches, f"computing {what}", "shape", len(sets), show=progress, size=lambda one: len(one.labels))
     with torch.inference_mode(), in_evaluation_mode(baseline):

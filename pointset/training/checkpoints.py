@@ -218,7 +218,7 @@ def preparation_of(train: PointSets, recipe: Recipe) -> Preparation:
 
 def describe_run(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> dict[str, Any]:
     """Describe a run of one process completely, so that it can be repeated."""
-    prepared = replace(preparation_of(train, recipe), neighbourhoods=getattr(model, "neighbourhoods", "none"))
+    prepared = replace(preparation_of(train, recipe), local_features=getattr(model, "local_features", "none"))
     data = train.describe() | {"preparation": prepared.as_dict()}
     return {
         "model": describe_model(model),

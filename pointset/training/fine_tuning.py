@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 from torch import nn
 
-from pointset.configuration import Neighbourhoods
+from pointset.configuration import LocalFeatures
 from pointset.data.normalize import ABOUT
 from pointset.data.point_sets import PointSets
 from pointset.runs import records
@@ -20,7 +20,7 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for, create_pretrained
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import ANY_POSE
-from pointset.zoo.transfer import start_from, without_neighbourhoods
+from pointset.zoo.transfer import start_from, without_local_features
 
 BUDGET = 120.0
 """Core-seconds."""
@@ -48,7 +48,7 @@ def transfer_recipe(train: PointSets, **changes: Any) -> Recipe:
     return dataclasses.replace(RECIPE, **{**usual, **changes})
 
 
-def new_network(train: PointSets, neighbourhoods: bool, seed: int) -> nn.Module:
+def new_network(train: PointSets, local_features: bool, seed: int) -> nn.Module:
     """A network to train, whose points know their neighbourhoods, or their coordinates alone.
 
     It begins from trained weights if points are coordinates alone.
@@ -57,9 +57,9 @@ def new_network(train: PointSets, neighbourhoods: bool, seed: int) -> nn.Module:
     if train.inputs == 3:
         start = ANY_POSE if about else STARTING_MODEL
         trained: Any = create_pretrained(start)
-        return start_from(trained if neighbourhoods else without_neighbourhoods(trained), train, seed=seed, start=start)
-    kind: Neighbourhoods = "none" if not neighbourhoods else "all" if about else "oriented"
-    return create_for(train, NETWORK_MODEL, dataclasses.replace(OPTIONS, neighbourhoods=kind), seed=seed)
+        return start_from(trained if local_features else without_local_features(trained), train, seed=seed, start=start)
+    kind: LocalFeatures = "none" if not local_features else "all" if about else "oriented"
+    return create_for(train, NETWORK_MODEL, dataclasses.replace(OPTIONS, local_features=kind), seed=seed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Plan:
         of steps depends on the shapes; the clock only cuts: folds, the second kind, half of the steps, the network.
         """
         began, seconds = time.process_time(), []
-        for steps in (1, 1, 9):  # the first makes what is made once, such as the numbers of neighbourhoods
+        for steps in (1, 1, 9):  # the first makes what is made once, such as the local features
             start = time.process_time()
             fit(new_network(train, True, seed), train, transfer_recipe(train, steps=steps), seed=seed, progress=False)
             seconds.append(time.process_time() - start)

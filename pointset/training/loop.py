@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pointset.configuration import Neighbourhoods, check, check_seed, closest_spelling
+from pointset.configuration import LocalFeatures, check, check_seed, closest_spelling
 from pointset.data.augmentations import SURROUNDINGS, augmentation_from_names
 from pointset.data.batches import mixed_seed
 from pointset.data.dataset import PointSets
@@ -53,8 +53,8 @@ from pointset.training.optimization import (
 from pointset.training.processes import Processes, join_processes
 from pointset.training.recipe import Recipe
 from pointset.zoo.classifiers import Classifier
+from pointset.zoo.local_feature_inputs import fit_local_features
 from pointset.zoo.models import set_preparation
-from pointset.zoo.neighbourhood_inputs import fit_numbers
 
 INSTEAD = {
     **dict.fromkeys(("loss_fn", "criterion", "loss_function", "objective"), "loss, called as loss(logits, labels)"),
@@ -132,8 +132,8 @@ def fit(
         model.by_thresholds = recipe.ordered == "thresholds"
     recipe = measured_precision(recipe)
     start = initial_state(model)
-    sets, augment = _with_local_features(train, getattr(model, "neighbourhoods", "none"), recipe, seed)
-    fit_numbers(model, sets)
+    sets, augment = _with_local_features(train, getattr(model, "local_features", "none"), recipe, seed)
+    fit_local_features(model, sets)
     objective = Classification(sets, replace(recipe, augment=augment), seed, loss)
     training = Training(model, objective, recipe, seed, optimizer=optimizer, callbacks=callbacks)
 
@@ -153,12 +153,12 @@ def refuse_unknown(arguments: Mapping[str, Any]) -> None:
 
 
 def _with_local_features(
-    train: PointSets, kind: Neighbourhoods, recipe: Recipe, seed: int
+    train: PointSets, kind: LocalFeatures, recipe: Recipe, seed: int
 ) -> tuple[PointSets, tuple[str, ...]]:
     """Return the sets with local features, imperfect copies included, and the augmentations that are left to do."""
     imperfections = tuple(name for name in recipe.augment if name in SURROUNDINGS)
     if kind == "none" or not imperfections:
-        return train.with_neighbourhoods(kind), recipe.augment
+        return train.with_local_features(kind), recipe.augment
     change = augmentation_from_names(imperfections, train.up)
     others = tuple(name for name in recipe.augment if name not in SURROUNDINGS)
     return train.with_imperfect_copies(kind, change, seed), others

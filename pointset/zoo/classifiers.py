@@ -9,13 +9,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pointset.baselines.models import Baseline
-from pointset.configuration import MOST_POINTS, Neighbourhoods
-from pointset.data.neighbourhood_kinds import WIDTHS
+from pointset.configuration import MOST_POINTS, LocalFeatures
+from pointset.data.local_feature_kinds import WIDTHS
 from pointset.data.preparation import Preparation, Prepared
 from pointset.inputs import InputError, as_sets
 from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.parts import Encoder
-from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
+from pointset.zoo.local_feature_inputs import LocalFeatureInputs
 from pointset.zoo.predicting import SETS_AT_ONCE, Clouds, as_given, embed_rows, predict, prepared_batches
 from pointset.zoo.trust import Trust
 
@@ -32,7 +32,7 @@ class Classifier(nn.Module):
 
     Attributes:
         inputs: numbers per point that are given.
-        neighbourhoods: what the model is told of each point's neighbourhood.
+        local_features: what the model is told of each point's neighbourhood.
         widths: numbers of each point that `forward` takes: as given, or with those of the neighbourhoods.
         preparation: how shapes become sets, as in training; points are taken as they are before training.
         classes: names of the classes in the order of the logits; None before training.
@@ -41,10 +41,10 @@ class Classifier(nn.Module):
         by_thresholds: True if classes have an order and were learned as thresholds; see `ranked`.
     """
 
-    def __init__(self, inputs: int, neighbourhoods: Neighbourhoods = "none") -> None:
+    def __init__(self, inputs: int, local_features: LocalFeatures = "none") -> None:
         super().__init__()
-        self.inputs, self.neighbourhoods = inputs, neighbourhoods
-        width = WIDTHS[neighbourhoods]
+        self.inputs, self.local_features = inputs, local_features
+        width = WIDTHS[local_features]
         self.widths = (inputs, inputs + width) if width else (inputs,)
         self.preparation = Preparation(points=MOST_POINTS, inputs=inputs)
         self.classes: list[str] | None = None
@@ -127,7 +127,7 @@ class SetClassifier(Classifier):
         encoder: equivariant modules, called in turn as `module(X, mask)`; rows in, rows out.
         pool: called as `pool(Z, mask)`; [B, n, d] to [B, k, d].
         head: from the k pooled rows to logits [B, classes].
-        numbers: appends numbers of neighbourhoods to the points; None for a model of coordinates and features alone.
+        numbers: appends local features to the points; None for a model of coordinates and features alone.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class SetClassifier(Classifier):
         pool: nn.Module,
         head: nn.Module,
         inputs: int = 3,
-        numbers: NeighbourhoodInputs | None = None,
+        numbers: LocalFeatureInputs | None = None,
     ) -> None:
         super().__init__(inputs, "none" if numbers is None else numbers.kind)
         self.encoder = encoder if isinstance(encoder, Encoder) else Encoder(encoder)
@@ -145,7 +145,7 @@ class SetClassifier(Classifier):
         self.numbers = numbers
 
     def with_numbers(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n width"]:
-        """Return the points with the numbers of their neighbourhoods, if the model takes some and they lack them."""
+        """Return the points with the local features, if the model takes some and they lack them."""
         return points if self.numbers is None else self.numbers.complete(points, mask)
 
     def encode(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n width"]:
@@ -178,7 +178,7 @@ class WholeClassifier(Classifier):
     """A context model, a baseline or a product of classifiers, with the methods of `SetClassifier`."""
 
     def __init__(self, model: nn.Module, inputs: int = 3) -> None:
-        super().__init__(inputs, getattr(model, "neighbourhoods", "none"))
+        super().__init__(inputs, getattr(model, "local_features", "none"))
         self.model = model
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:

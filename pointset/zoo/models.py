@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pointset.baselines.models import Mixture
 from pointset.configuration import Count, check, check_seed, name_of
-from pointset.data.neighbourhood_kinds import WIDTHS
+from pointset.data.local_feature_kinds import WIDTHS
 from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError, quoted
@@ -21,8 +21,8 @@ from pointset.nn.pooling.statistics import JoinedPool
 from pointset.nn.registry import Choice, entries, entry_of
 from pointset.nn.weights import Weights
 from pointset.zoo.classifiers import Classifier, SetClassifier, WholeClassifier
+from pointset.zoo.local_feature_inputs import LocalFeatureInputs
 from pointset.zoo.names import list_models, parse_name
-from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import pretrained_card, pretrained_folder, pretrained_run, pretrained_weights
 from pointset.zoo.registration import check_part, source_digests
@@ -138,7 +138,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
 def set_preparation(model: nn.Module, classes: Sequence[str], preparation: Preparation) -> None:
     """Give a zoo model the classes and the preparation of its training sets, for predictions."""
     if isinstance(model, Classifier):
-        model.preparation = replace(preparation, neighbourhoods=model.neighbourhoods)
+        model.preparation = replace(preparation, local_features=model.local_features)
         model.temperature, model.trust = 1.0, None
         model.classes = list(classes) if model.spec.classes == len(classes) else None  # type: ignore[union-attr]
 
@@ -191,8 +191,8 @@ def mix(members: list[nn.Module]) -> nn.Module:
 
 def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
     options, activation = spec.options, encoder.entry.make.activation
-    kind, noise, missing = options.neighbourhoods, options.neighbourhood_noise, options.neighbourhood_dropout
-    numbers = None if kind == "none" else NeighbourhoodInputs(kind, spec.inputs, noise, missing)
+    kind, noise, missing = options.local_features, options.local_feature_noise, options.local_feature_dropout
+    numbers = None if kind == "none" else LocalFeatureInputs(kind, spec.inputs, noise, missing)
     inputs = spec.inputs + WIDTHS[kind]
     layers = encoder.make(options, inputs, pooling)
     if encoder.entry.user_defined:

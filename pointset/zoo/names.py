@@ -30,8 +30,8 @@ POOL_ATTENTION = {field.name for field in dataclasses.fields(AttentionOptions)} 
 ATTENTION = POOL_ATTENTION - {"coverage", "pool_weights"}
 HIDDEN_LAYER = {"head_dim", "head_norm"}
 """Options of the head's hidden layer."""
-NEIGHBOURHOODS = {"neighbourhoods", "neighbourhood_noise", "neighbourhood_dropout"}
-CLASSIFIER = HIDDEN_LAYER | NEIGHBOURHOODS | {"pooled_dropout"}
+LOCAL_FEATURES = {"local_features", "local_feature_noise", "local_feature_dropout"}
+CLASSIFIER = HIDDEN_LAYER | LOCAL_FEATURES | {"pooled_dropout"}
 """Options of the head and the inputs of a classifier: other tasks have heads and inputs of their own."""
 ROW = re.compile(r"(?P<encoder>\S+?)(-(?P<statistic>max|mean))? \+ (?P<pooling>\S+)")
 
@@ -79,7 +79,7 @@ def parse_name(name: str) -> tuple[Choice, ...]:
 def used_options(name: str) -> set[str]:
     """The fields of `ModelOptions` that change a model of this name."""
     _, *others = choices = parse_name(name)
-    used = {"dim", "dropout", "pooled_dropout", *NEIGHBOURHOODS} if others else set[str]()
+    used = {"dim", "dropout", "pooled_dropout", *LOCAL_FEATURES} if others else set[str]()
     used |= HIDDEN_LAYER if others and others[0].head == "hidden" else set()
     for member in (member for choice in choices for member in choice.members if member.entry.kind != "baseline"):
         if (read := member.entry.make.reads) is None:

@@ -12,7 +12,7 @@ from pointset.configuration import (
     Depth,
     HeadNormName,
     InitialName,
-    Neighbourhoods,
+    LocalFeatures,
     NonNegative,
     SeedSource,
     Share,
@@ -43,13 +43,13 @@ class ModelOptions(AttentionFields):
 
     dim: Annotated[Width, COMMON] = 256
     """Width d of every layer."""
-    neighbourhoods: Annotated[Neighbourhoods, COMMON] = "none"
-    """Numbers of each point's neighbourhood as inputs beside its coordinates, which are all that is given: "oriented"
+    local_features: Annotated[LocalFeatures, COMMON] = "none"
+    """Local features as inputs beside its coordinates, which are all that is given: "oriented"
     and "shifts" (more of them) for shapes that lie as those of training, "invariant" for those in any pose, "all" for
-    those or for shapes turned to their axes, "both" for "shifts" and "all"; see `pointset.data.neighbourhoods`."""
-    neighbourhood_noise: NonNegative = 0.1
+    those or for shapes turned to their axes, "both" for "shifts" and "all"; see `pointset.data.local_features`."""
+    local_feature_noise: NonNegative = 0.1
     """Standard deviation of the noise on these numbers in training, which are standardised."""
-    neighbourhood_dropout: Share = 0.1
+    local_feature_dropout: Share = 0.1
     """Share of the sets without these numbers in training."""
     layers: Depth | None = None
     """Layers of the encoder; None takes the published number (rff 4, rffp 3, sab 2, isab 2, dumlp 2)."""

@@ -143,7 +143,7 @@ def _results(
     keep_freed_memory()
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     if isinstance(sets, PointSets):
-        sets = fixed_batches(sets.with_neighbourhoods(getattr(model, "neighbourhoods", "none")), batch_size)
+        sets = fixed_batches(sets.with_local_features(getattr(model, "local_features", "none")), batch_size)
     with torch.inference_mode(), in_evaluation_mode(model):
         moved = ((points.to(device), None if mask is None else mask.to(device)) for points, mask, *_ in sets)
         each = [_in_pieces(compute, points, mask) for points, mask in moved]

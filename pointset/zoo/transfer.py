@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.data.axes import UP_TO_Z
-from pointset.data.neighbourhood_kinds import turned_numbers
+from pointset.data.local_feature_kinds import turned_numbers
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.zoo.classifiers import SetClassifier
@@ -38,10 +38,10 @@ def start_from(trained: nn.Module, sets: PointSets, *, seed: int = 0, start: str
     return model
 
 
-def without_neighbourhoods(trained: Any) -> nn.Module:
-    """The same network on coordinates alone: what it gives if every point has the mean numbers of neighbourhoods."""
+def without_local_features(trained: Any) -> nn.Module:
+    """The same network on coordinates alone: what it gives if every point has the mean local features."""
     spec = trained.spec
-    model: Any = build_model(replace(spec, options=replace(spec.options, neighbourhoods="none")))
+    model: Any = build_model(replace(spec, options=replace(spec.options, local_features="none")))
     weights = trained.state_dict()
     own = {name: weights[name][tuple(map(slice, new.shape))] for name, new in model.state_dict().items()}
     model.load_state_dict(own)

@@ -18,7 +18,7 @@ def step_memory(model: nn.Module, points: int, batch_size: int) -> int:
     """Bytes that forward and backward pass hold at their peak, gradients included; on a CPU also the parameters."""
     model = copy.deepcopy(model).train()  # its batch statistics and gradients are its own
     clouds = clouds_for(model, batch_size, points)
-    if isinstance(model, SetClassifier):  # training sets come with the numbers of their neighbourhoods
+    if isinstance(model, SetClassifier):  # training sets come with the local features
         clouds = model.with_numbers(clouds)
     labels = torch.zeros(batch_size, dtype=torch.long, device=clouds.device)
 

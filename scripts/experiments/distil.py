@@ -3,7 +3,7 @@
 python scripts/experiments/distil.py scripts/experiments/near128.toml isab-shifts128 runs/near/runs/* --run runs/mine
 
 Teachers see the same augmented sets as the student (Beyer et al. 2022, "a good teacher is patient and consistent"),
-without noise on their numbers of neighbourhoods. The data are those of the teachers.
+without noise on their local features. The data are those of the teachers.
 """
 
 import sys
@@ -29,8 +29,8 @@ from pointset.training.loading import load_run
 from pointset.training.loop import Training
 from pointset.training.objectives import Classification, Loss
 from pointset.training.recipe import Recipe
+from pointset.zoo.local_feature_inputs import fit_local_features
 from pointset.zoo.models import create_model, set_preparation
-from pointset.zoo.neighbourhood_inputs import fit_numbers
 from pointset.zoo.options import ModelOptions
 
 SIZES = (64, 100, 256, 1024)
@@ -77,8 +77,8 @@ def distil(
     train = load_like(data, "train")
     options = entry.options(ModelOptions.from_dict(content["model"]))
     model = create_model(entry.name, classes=len(train.classes), options=options, seed=seed)
-    sets = train.with_neighbourhoods(options.neighbourhoods)
-    fit_numbers(model, sets)
+    sets = train.with_local_features(options.local_features)
+    fit_local_features(model, sets)
     objective = Distillation(sets, recipe, seed, [teacher for teacher, _ in loaded], share)
     taught = {"teachers": [teacher.name for teacher in teachers], "taught_share": share}
 

@@ -32,7 +32,7 @@ def faithful(
         model = pointset.create_model(name, pretrained=TRAINED_ON).eval()
         assert isinstance(model, Classifier)
         test = pointset.load_dataset(data, split="test", points=POINTS, normalize=model.preparation.normalize)
-        test = test.with_neighbourhoods(model.neighbourhoods)  # of the whole clouds, and held when points are removed
+        test = test.with_local_features(model.local_features)  # of the whole clouds, and held when points are removed
         chosen = np.linspace(0, len(test) - 1, shapes).astype(int)
         curves = check_explanations(model, [test.points[index] for index in chosen])
         for explanation, by in curves.items():

@@ -92,7 +92,7 @@ def extractor(method: str, train: PointSets, unseen: np.ndarray, run: Path) -> E
         set_pose(baseline, train)
         return partial(extract_rows, baseline, progress=True)
     others = torch.from_numpy(np.flatnonzero(~np.isin(train.labels.numpy(), unseen)))
-    network = create_model(NETWORK, classes=len(train.classes), options=replace(OPTIONS, neighbourhood_noise=0.15))
+    network = create_model(NETWORK, classes=len(train.classes), options=replace(OPTIONS, local_feature_noise=0.15))
     recipe = replace(RECIPE, **LONGER, augment=(*RECIPE.augment, "cutmix-k"))
     model = fit(network, train.subset(others), recipe, run=run).model
     return lambda sets: [embed_rows(model, sets)]

@@ -4,7 +4,7 @@ python scripts/experiments/product.py path/to/modelnet40_ply_hdf5 --seed 0    # 
 
 Temperatures and weights were chosen on the last fifth of each class of the training split, where the networks were
 trained for 20, 20 and 12 epochs. The same command continues a run. Results: "Networks that differ" in
-pages/neighbourhoods.md.
+pages/local_features.md.
 """
 
 import sys
@@ -49,7 +49,7 @@ class Member:
 DUMLP: dict[str, Any] = {"head_dim": 256, "head_norm": "batch"}
 MEMBERS = (
     Member(
-        "shifts", "dumlp16-max+dumlp16", 0.7, 1.0, options=DUMLP | {"neighbourhoods": "shifts"}, recipe={"epochs": 50}
+        "shifts", "dumlp16-max+dumlp16", 0.7, 1.0, options=DUMLP | {"local_features": "shifts"}, recipe={"epochs": 50}
     ),
     Member(
         "all, along principal axes",
@@ -57,7 +57,7 @@ MEMBERS = (
         0.8,
         0.5,
         "principal-axes",
-        options=DUMLP | {"neighbourhoods": "all"},
+        options=DUMLP | {"local_features": "all"},
         recipe=TURNED | {"epochs": 16},
     ),
     Member(
@@ -84,7 +84,7 @@ def fit_member(member: Member, data: str, seed: int, run: Path) -> tuple[Tensor,
         base = {"dim": 64, "norm": "batch", "dropout": 0.3, "pooled_dropout": 0.0} | content["model"]
         options = ModelOptions.from_dict(base | member.options)
         recipe = Recipe.from_dict(content["recipe"] | {"validation": 0.0} | member.recipe)
-        train.with_neighbourhoods("both")  # computed once for all members
+        train.with_local_features("both")  # computed once for all members
         model = create_for(train, member.name, options, seed=seed)
         fitted = fit(model, train, recipe, seed=seed, run=run / member.title.replace(" ", "_"))
     return torch.from_numpy(evaluate(fitted.model, test).logits), test.labels, core_seconds(fitted.history)

@@ -87,7 +87,7 @@ def answer(saved: Mapping[str, Saved]) -> Iterator[str]:
         f"points {tops['none'].label} is {gain:.0f} points above {maximum.label}, and {level} of {poolings} poolings "
         "behind an `isab16` encoder are the best or not distinguishable from it. The most accurate rows of these "
         f"tables see coordinates only and no neighbourhoods, and have **{most} at 1,000 points** ({best[1000].label}) "
-        f"and **{few} at 100** ({best[100].label}); [with neighbourhoods](pages/neighbourhoods.md) one seed is better. "
+        f"and **{few} at 100** ({best[100].label}); [with neighbourhoods](pages/local_features.md) one seed is better. "
         "The best verified figure of others under these conditions is [PointNet's 90.1 %](pages/published.md); "
         "networks of others with neighbourhoods reach 91.5 to 93.1."
     )

@@ -9,7 +9,7 @@ import pointset
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.baselines.models import BASELINES, EMBEDDERS, PENALTY, WIDTH, Baseline, Mixture, SupportVectors
 from pointset.data.likeness.features import HISTOGRAM_BINS, invariant_features
-from pointset.data.neighbourhood_kinds import WIDTHS
+from pointset.data.local_feature_kinds import WIDTHS
 from pointset.training.baselines import extract_rows, fit_head, set_pose
 from pointset.zoo.models import mix
 from pointset.zoo.transfer import start_from
@@ -93,7 +93,7 @@ def test_held_out_logits_are_of_heads_that_were_fitted_without_the_fold():
 
 @pytest.mark.parametrize("how", ["unit-sphere", "principal-axes"])
 def test_rows_are_the_same_from_points_alone(how):
-    """Beside rounding: the numbers of neighbourhoods come from the pool or, for bare points, from the model."""
+    """Beside rounding: the local features come from the pool or, for bare points, from the model."""
     sets = make_sets(shapes=2, points=200).normalized(how)
     model = pointset.create_model("features+embedding-svm", classes=3)
     baseline = model.model
@@ -114,12 +114,12 @@ def test_features_of_points_are_not_taken_for_numbers_of_neighbourhoods():
 
 def test_members_of_a_product_may_be_told_of_neighbourhoods_in_different_ways():
     train, members = make_sets(), [pointset.create_model("embedding-svm", classes=3)]
-    members += [pointset.create_model("rff-max", classes=3, dim=8, neighbourhoods=kind) for kind in ("none", "all")]
+    members += [pointset.create_model("rff-max", classes=3, dim=8, local_features=kind) for kind in ("none", "all")]
     for member in members:
         pointset.fit(member, train, pointset.Recipe(epochs=1), progress=False)
     product = mix(members).eval()
-    assert product.neighbourhoods == "both"
-    sets = train.with_neighbourhoods("both")
+    assert product.local_features == "both"
+    sets = train.with_local_features("both")
     own = [pointset.evaluate(member, train).logits for member in members]
     expected = product.model.combine([torch.from_numpy(each) for each in own])
     assert (product(sets.points) - expected).abs().max() < 1e-5 * expected.abs().max()

@@ -15,7 +15,7 @@ from toy import write_furniture
 
 import pointset
 from pointset.data import normalize_points, sample_points
-from pointset.data.neighbourhood_kinds import WIDTHS
+from pointset.data.local_feature_kinds import WIDTHS
 from pointset.data.preparation import CLOUD_POINTS, EXAMINED, Preparation
 from pointset.data.readers.off import write_off
 from pointset.data.shapes10.build import make_shape
@@ -37,7 +37,7 @@ def run(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("prepared")
     write_furniture(folder / "data", 3)
     sets = pointset.load_dataset(folder / "data", points=100, cache_points=300, progress=False)
-    model = pointset.create_model("rff-max", classes=2, dim=8, neighbourhoods=request.param)
+    model = pointset.create_model("rff-max", classes=2, dim=8, local_features=request.param)
     pointset.fit(model, sets, pointset.Recipe(epochs=1), run=folder / "run", progress=False)
     return folder / "run"
 
@@ -81,7 +81,7 @@ def test_an_array_is_prepared_as_its_file(run, chair, tmp_path):
     for given in (points, points.astype(np.float64) * 7 + 3, torch.from_numpy(points)):
         found, expected = model.prepare(given).points, model.prepare(file).points
         assert torch.allclose(found[:, :3], expected[:, :3], atol=1e-4)
-        # Numbers of neighbourhoods are in float16, where rounding may choose the next number.
+        # Local features are in float16, where rounding may choose the next number.
         assert torch.allclose(found[:, 3:], expected[:, 3:], atol=1e-4, rtol=2**-10)
     assert model.prepare(file).points.shape == (100, model.widths[-1])
     assert model.prepare(points[:30]).points.shape == (30, model.widths[-1])
@@ -139,10 +139,10 @@ def test_clouds_of_a_folder_lose_their_isolated_points_as_single_files_do(chair,
 def test_neighbourhoods_are_those_of_the_cloud_and_not_of_the_set(chair):
     """100 drawn points know what lay between them: training and evaluation sets as single shapes."""
     points = sample_points(chair, 500, seed=0)
-    sets = pointset.from_arrays(points[None].repeat(2, 0), [0, 1], points=100).with_neighbourhoods("oriented")
+    sets = pointset.from_arrays(points[None].repeat(2, 0), [0, 1], points=100).with_local_features("oriented")
     preparation = sets.preparation
-    assert (preparation.points, preparation.neighbourhoods) == (100, "oriented")
-    many = Preparation(points=500, normalize=preparation.normalize, neighbourhoods="oriented").prepare(points).points
+    assert (preparation.points, preparation.local_features) == (100, "oriented")
+    many = Preparation(points=500, normalize=preparation.normalize, local_features="oriented").prepare(points).points
     drawn = sets.draw([0], torch.Generator().manual_seed(0), 50)[0]
     for row in torch.cat([drawn[:, 3:], sets.points[0][:, 3:]]):
         assert (many[:, 3:] - row).abs().amax(dim=1).min() < 1e-3
@@ -158,4 +158,4 @@ def test_a_preparation_is_saved_and_read_again(run):
     model, description = pointset.load_run(run)
     saved = description["data"]["preparation"]
     assert Preparation.from_dict(saved) == model.preparation
-    assert saved["neighbourhoods"] == model.neighbourhoods
+    assert saved["local_features"] == model.local_features

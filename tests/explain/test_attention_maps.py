@@ -15,8 +15,8 @@ from pointset.configuration import AttentionOptions
 from pointset.explain.specialisation import DESCRIPTIONS, specialisation, untrained
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, SAB
+from pointset.zoo.local_feature_inputs import fit_local_features
 from pointset.zoo.names import parse_name
-from pointset.zoo.neighbourhood_inputs import fit_numbers
 
 ATTENDING = [name for name in covering_models() if any(choice.has_maps for choice in parse_name(name))]
 ATTENDING += ["sab-pma2", "isab3-pma4", "rff-max+pma+pma2"]
@@ -265,8 +265,8 @@ def test_the_control_is_the_same_model_with_fresh_weights(sets):
     assert all(name in table for name in DESCRIPTIONS)
     assert set(trained.measures) == set(DESCRIPTIONS)
     assert "untrained" in table
-    told = pointset.create_model("isab3-pma", classes=2, dim=8, neighbourhoods="oriented")
-    fit_numbers(told, sets.with_neighbourhoods("oriented"))
+    told = pointset.create_model("isab3-pma", classes=2, dim=8, local_features="oriented")
+    fit_local_features(told, sets.with_local_features("oriented"))
     assert told.numbers.is_fitted
     assert torch.equal(untrained(told).numbers.mean, told.numbers.mean)
     with pytest.raises(PointsetError, match="Looks is not a zoo model"):

@@ -278,14 +278,14 @@ def test_the_clock_only_cuts_the_network_and_that_is_said(train, monkeypatch):
 def test_the_network_reads_coordinates_alone_where_that_has_the_smaller_loss(better, train, choice, monkeypatch):
     right = torch.eye(2)[train.labels]
 
-    def held_out(self, steps, fold, neighbourhoods):
+    def held_out(self, steps, fold, local_features):
         outputs = torch.full((len(train), 2), torch.nan)
-        outputs[self.folds == fold] = (right if neighbourhoods is better else 1 - right)[self.folds == fold]
+        outputs[self.folds == fold] = (right if local_features is better else 1 - right)[self.folds == fold]
         return outputs
 
     monkeypatch.setattr(automatic._Choice, "_held_out_fold", held_out)
     outputs = choice._held_out_network(Plan(600, FOLDS))
-    assert choice.neighbourhoods is better
+    assert choice.local_features is better
     assert ("coordinates alone" in choice.told) is not better
     assert ("0.698 with neighbourhoods" in choice.told) is not better
     assert outputs.equal(right)

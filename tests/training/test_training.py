@@ -124,12 +124,12 @@ def test_mixed_precision_learns_the_same_to_its_precision_and_keeps_float32_weig
         {"optimizer": "adam", "weight_decay": 1e-3},
         {"optimizer": "muon", "weight_decay": 1e-3},
         {"patience": 5, "validation": 0.2},
-        {"neighbourhoods": "oriented", "augment": ("rotate-up", "jitter", "cutmix-k")},
+        {"local_features": "oriented", "augment": ("rotate-up", "jitter", "cutmix-k")},
     ],
 )
 def test_a_training_resumes_to_the_last_bit(changes, train, tmp_path, monkeypatch):
     changes = dict(changes)
-    network = partial(small, neighbourhoods=changes.pop("neighbourhoods", "none"))
+    network = partial(small, local_features=changes.pop("local_features", "none"))
     recipe = Recipe(epochs=4, batch_size=40, learning_rate=1e-2, **changes)
     whole = pointset.fit(network(), train, recipe)
     with monkeypatch.context() as patch:

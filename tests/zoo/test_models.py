@@ -1,4 +1,4 @@
-"""Models of the zoo: order, padding, options, names; and networks with numbers of neighbourhoods as inputs."""
+"""Models of the zoo: order, padding, options, names; and networks with local features as inputs."""
 
 import re
 from pathlib import Path
@@ -13,11 +13,11 @@ from toy import OWN_WEIGHTS, covering_models, normal
 import pointset
 from pointset import PointsetError, Recipe
 from pointset.data.axes import UP_TO_Z
-from pointset.data.neighbourhood_kinds import WIDTHS
-from pointset.data.neighbourhoods import neighbourhood_numbers
+from pointset.data.local_feature_kinds import WIDTHS
+from pointset.data.local_features import compute_local_features
 from pointset.nn import registry
-from pointset.zoo.names import NEIGHBOURHOODS, used_options, zoo_name
-from pointset.zoo.transfer import start_from, turn_inputs, without_neighbourhoods
+from pointset.zoo.names import LOCAL_FEATURES, used_options, zoo_name
+from pointset.zoo.transfer import start_from, turn_inputs, without_local_features
 
 ALL = [*covering_models(), "isab5-pma4", "sab-pma2", "isab5-max+pma2", "rffp-aggr.set2set", "rff-aggr.settransformer"]
 
@@ -149,8 +149,8 @@ def test_used_options_are_those_that_change_the_model(name):
     for option, value, other in CHANGED_WITH:
         if what_it_is(name, {**other, option: value}) != what_it_is(name, other):
             changing |= {option}
-    # Numbers of neighbourhoods need more points; of torch-geometric's aggregations, two use heads.
-    untested = NEIGHBOURHOODS | ({"heads"} if "aggr" in name else set())
+    # Local features need more points; of torch-geometric's aggregations, two use heads.
+    untested = LOCAL_FEATURES | ({"heads"} if "aggr" in name else set())
     assert used_options(name) - untested == changing - untested
 
 
@@ -218,7 +218,7 @@ POOLINGS = [f"none-{name}" for name in ("mean", "cov8", "pswe8", "fspool", "top2
 
 
 def network(name: str = "rff-max", kind: str = "oriented", **options: Any) -> Any:
-    return pointset.create_model(name, classes=3, dim=8, heads=2, neighbourhoods=kind, seed=1, **options)
+    return pointset.create_model(name, classes=3, dim=8, heads=2, local_features=kind, seed=1, **options)
 
 
 def sets_of(count: int = 12, points: int = 60) -> pointset.PointSets:
@@ -231,7 +231,7 @@ def sets_of(count: int = 12, points: int = 60) -> pointset.PointSets:
 @pytest.mark.parametrize("name", NAMES + POOLINGS)
 def test_every_model_takes_bare_points_and_points_with_their_numbers(name: str, kind: str) -> None:
     model, points = network(name, kind).eval(), torch.randn(2, 50, 3, generator=torch.Generator().manual_seed(0))
-    numbers = torch.from_numpy(np.stack([neighbourhood_numbers(cloud.numpy(), kind) for cloud in points]))
+    numbers = torch.from_numpy(np.stack([compute_local_features(cloud.numpy(), kind) for cloud in points]))
     with torch.no_grad():
         bare = model(points)
         torch.testing.assert_close(model(torch.cat([points, numbers], dim=2)), bare, atol=1e-3, rtol=1e-3)
@@ -244,7 +244,7 @@ def test_every_model_takes_bare_points_and_points_with_their_numbers(name: str, 
 
 
 def test_noise_and_dropout_are_for_training_alone() -> None:
-    model, points = network(neighbourhood_noise=1.0, neighbourhood_dropout=0.5, dropout=0.0), torch.randn(8, 40, 3)
+    model, points = network(local_feature_noise=1.0, local_feature_dropout=0.5, dropout=0.0), torch.randn(8, 40, 3)
     with torch.no_grad():
         assert torch.equal(model.eval()(points), model(points))
         assert not torch.allclose(model.train()(points), model(points))
@@ -257,10 +257,10 @@ def test_noise_and_dropout_are_for_training_alone() -> None:
 def test_training_standardises_the_numbers_and_needs_coordinates_alone(how: str) -> None:
     model, sets = network(), sets_of().normalized(how)
     pointset.fit(model, sets, Recipe(epochs=1), progress=False)
-    numbers = sets.with_neighbourhoods("oriented").points[..., 3:].flatten(0, 1).numpy()
+    numbers = sets.with_local_features("oriented").points[..., 3:].flatten(0, 1).numpy()
     np.testing.assert_allclose(model.numbers.mean, numbers.mean(axis=0), atol=1e-4)
     np.testing.assert_allclose(model.numbers.deviation, numbers.std(axis=0).clip(1e-3), atol=1e-4)
-    assert model.preparation.neighbourhoods == "oriented"
+    assert model.preparation.local_features == "oriented"
     assert pointset.evaluate(model, sets).logits.shape == (12, 3)
     assert model.embed(sets.point_cache.cloud(0)).shape[0] == 1
 
@@ -287,15 +287,15 @@ def test_a_training_from_trained_weights_keeps_their_scale() -> None:
     assert torch.equal(model.numbers.mean, trained.numbers.mean)
 
 
-def test_without_neighbourhoods_a_network_gives_what_it_gives_for_mean_numbers() -> None:
+def test_without_local_features_a_network_gives_what_it_gives_for_mean_numbers() -> None:
     trained, points = network("isab4-pma").eval(), torch.randn(2, 40, 3)
     trained.numbers.fit(torch.randn(100, 9) + 1)
     trained.classes = ["a", "b", "c"]
-    bare: Any = without_neighbourhoods(trained).eval()
+    bare: Any = without_local_features(trained).eval()
     with torch.no_grad():
         expected = trained(torch.cat([points, trained.numbers.mean.expand(2, 40, 9)], dim=2))
         torch.testing.assert_close(bare(points), expected, atol=1e-5, rtol=1e-5)
-    assert (bare.neighbourhoods, bare.classes) == ("none", trained.classes)
+    assert (bare.local_features, bare.classes) == ("none", trained.classes)
 
 
 def test_shapes_at_their_principal_axes_are_not_turned_where_another_axis_is_up() -> None:

@@ -29,7 +29,7 @@ from pointset.nn.pooling.statistics import JoinedPool, StatisticPool
 from pointset.nn.registry import entry_of
 from pointset.nn.scores import DotScore
 from pointset.zoo.classifiers import SetClassifier
-from pointset.zoo.neighbourhood_inputs import NeighbourhoodInputs
+from pointset.zoo.local_feature_inputs import LocalFeatureInputs
 from pointset.zoo.trust import Trust
 
 LARGEST_FLOAT16 = float(np.finfo(np.float16).max)
@@ -52,7 +52,7 @@ FIELDS: dict[type[nn.Module], tuple[str, ...]] = {
     AttentionPool: ("pma", "sab", "feed_forward"),
     StatisticPool: ("statistics",),
     JoinedPool: ("pools",),
-    NeighbourhoodInputs: ("mean", "deviation", "constants"),
+    LocalFeatureInputs: ("mean", "deviation", "constants"),
 }
 """The modules with a JavaScript form, and the attributes that it needs: tensors, modules, lists of them, numbers. A
 subclass has the form of its base class."""

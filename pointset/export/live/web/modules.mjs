@@ -3,7 +3,7 @@
  * one set, a Matrix, to rows.
  */
 import { fromBase64 } from "../../../viz/web/maps.mjs";
-import { neighbourhoodNumbers } from "./neighbourhoods.mjs";
+import { localFeatures } from "./local_features.mjs";
 import { fromHalf, mapped, Matrix, product, sideBySide, sum } from "./tensors.mjs";
 
 /**
@@ -42,8 +42,8 @@ const FORWARD = {
   ReLU: (_, X) => mapped(X, relu),
 
   /** Appends the numbers of the points' neighbourhoods, standardised. */
-  NeighbourhoodInputs: ({ mean, deviation, constants }, X) => (
-    sideBySide([X, mapped(neighbourhoodNumbers(X, constants), (x, j) => (
+  LocalFeatureInputs: ({ mean, deviation, constants }, X) => (
+    sideBySide([X, mapped(localFeatures(X, constants), (x, j) => (
       Math.max(-constants.largest, Math.min(constants.largest, (x - mean[j]) / deviation[j]))
     ))])
   ),

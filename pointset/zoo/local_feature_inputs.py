@@ -1,4 +1,4 @@
-"""Numbers of neighbourhoods as inputs of a network: computed where a user gives bare points, and standardised."""
+"""Local features as inputs of a network: computed where a user gives bare points, and standardised."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import Neighbourhoods
-from pointset.data.neighbourhood_kinds import WIDTHS
-from pointset.data.neighbourhoods import CONSTANTS, numbers_in_batch
+from pointset.configuration import LocalFeatures
+from pointset.data.local_feature_kinds import WIDTHS
+from pointset.data.local_features import CONSTANTS, batch_local_features
 from pointset.data.point_sets import PointSets
 
 LARGEST = 5.0
@@ -17,7 +17,7 @@ MOST_SHAPES = 512
 """Shapes whose points give mean and deviation of the numbers."""
 
 
-class NeighbourhoodInputs(nn.Module):
+class LocalFeatureInputs(nn.Module):
     """Append a network's inputs of neighbourhoods to its points, or standardise those that came with them.
 
     In training, the numbers of a random share `dropout` of the sets are zeroed, and the others get normal noise: they
@@ -30,7 +30,7 @@ class NeighbourhoodInputs(nn.Module):
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, kind: Neighbourhoods, given: int, noise: float = 0.0, dropout: float = 0.0) -> None:
+    def __init__(self, kind: LocalFeatures, given: int, noise: float = 0.0, dropout: float = 0.0) -> None:
         """Make inputs of a kind for points of `given` numbers (coordinates and features)."""
         super().__init__()
         self.kind, self.given, self.width, self.noise, self.dropout = kind, given, WIDTHS[kind], noise, dropout
@@ -58,7 +58,7 @@ class NeighbourhoodInputs(nn.Module):
         """Return points with their numbers [B, n, given + width]: computed where only [B, n, given] are given."""
         if points.shape[2] != self.given:
             return points
-        return torch.cat([points, numbers_in_batch(points[..., :3], self.kind, mask)], dim=2)
+        return torch.cat([points, batch_local_features(points[..., :3], self.kind, mask)], dim=2)
 
     def forward(
         self, points: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None
@@ -75,10 +75,10 @@ class NeighbourhoodInputs(nn.Module):
         return torch.cat([points[..., : self.given], standard], dim=2)
 
 
-def fit_numbers(model: nn.Module, sets: PointSets) -> None:
+def fit_local_features(model: nn.Module, sets: PointSets) -> None:
     """Standardise a new model's inputs by the neighbourhoods of its training shapes; trained weights keep theirs."""
     numbers = getattr(model, "numbers", None)
-    if not isinstance(numbers, NeighbourhoodInputs) or numbers.is_fitted:
+    if not isinstance(numbers, LocalFeatureInputs) or numbers.is_fitted:
         return
     some = sets.subset(torch.arange(0, len(sets), -(-len(sets) // MOST_SHAPES)))
     table = some.points[..., -numbers.width :]  # turned as the sets are

@@ -16,17 +16,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pointset.configuration import Neighbourhoods
+from pointset.configuration import LocalFeatures
 from pointset.data.augmentations import Augmentation
 from pointset.data.catalogue.locate import home
-from pointset.data.neighbourhood_kinds import COLUMNS, WIDTHS, joint_kind
-from pointset.data.neighbourhoods import stored_numbers
+from pointset.data.local_feature_kinds import COLUMNS, WIDTHS, joint_kind
+from pointset.data.local_features import stored_local_features
 from pointset.data.point_cache import PointCache, fixed_indices
 from pointset.data.ragged import pad_rows
 from pointset.runs.atomic import write_atomically
 from pointset.runs.progress import followed
 
-FOLDER = "neighbourhoods"
+FOLDER = "local-features"
 VERSION = 5
 """Increased whenever the same points get other numbers."""
 FEW_POINTS = 2**18
@@ -40,8 +40,8 @@ AT_ONCE = 256
 _MADE: "WeakKeyDictionary[PointCache, dict[tuple[int, int], PointCache]]" = WeakKeyDictionary()
 
 
-def cache_with_neighbourhoods(cache: PointCache, kind: Neighbourhoods, most: int, seed: int) -> PointCache:
-    """The cache with the numbers of neighbourhoods, among at most `most` points of each shape: a part by the seed.
+def cache_with_local_features(cache: PointCache, kind: LocalFeatures, most: int, seed: int) -> PointCache:
+    """The cache with the local features, among at most `most` points of each shape: a part by the seed.
 
     They are an array of the cache, named by its kind, which may be another one that has them all; see `kind_in`.
     """
@@ -53,16 +53,16 @@ def cache_with_neighbourhoods(cache: PointCache, kind: Neighbourhoods, most: int
     return made[most, seed]
 
 
-def kind_in(cache: PointCache, kind: Neighbourhoods) -> Neighbourhoods | None:
+def kind_in(cache: PointCache, kind: LocalFeatures) -> LocalFeatures | None:
     """The smallest kind of numbers in the cache that has those of this kind, if there is one."""
     known = [own for own in COLUMNS if own in cache.arrays and kind != "none" and joint_kind((own, kind)) == own]
     return min(known, key=WIDTHS.__getitem__, default=None)
 
 
 def cache_with_copies(
-    cache: PointCache, kind: Neighbourhoods, most: int, seed: int, change: Augmentation, change_seed: int
+    cache: PointCache, kind: LocalFeatures, most: int, seed: int, change: Augmentation, change_seed: int
 ) -> PointCache:
-    """`cache_with_neighbourhoods`, and then `COPIES` times all shapes, changed; points that repeat count once."""
+    """`cache_with_local_features`, and then `COPIES` times all shapes, changed; points that repeat count once."""
     cache = _cut(cache, most, seed)
     blocks = [cache.columns, *(_changed(cache, change, change_seed, copy) for copy in range(COPIES))]
     times = len(blocks)
@@ -110,16 +110,16 @@ def _cut(cache: PointCache, most: int, seed: int) -> PointCache:
     return cache.with_columns(columns, offsets=np.cumsum([0, *sizes]) if is_ragged else None)
 
 
-def _with_numbers(cache: PointCache, kind: Neighbourhoods, repeated: bool = False) -> PointCache:
-    """The cache with the numbers of the neighbourhoods of all points, of which `repeated` ones count once."""
+def _with_numbers(cache: PointCache, kind: LocalFeatures, repeated: bool = False) -> PointCache:
+    """The cache with the local features of all points, of which `repeated` ones count once."""
     return dataclasses.replace(cache, arrays={**cache.arrays, kind: _numbers(cache, kind, repeated)})
 
 
-def _numbers(cache: PointCache, kind: Neighbourhoods, repeated: bool) -> NDArray[np.float16]:
+def _numbers(cache: PointCache, kind: LocalFeatures, repeated: bool) -> NDArray[np.float16]:
     """The numbers of all points, float16 [M, P, width] or [T, width] as the points."""
     shape = (*cache.points.shape[:-1], WIDTHS[kind])
     rows = range(len(cache))
-    numbers_of = _numbers_of_distinct if repeated else stored_numbers
+    numbers_of = _numbers_of_distinct if repeated else stored_local_features
     if int(cache.sizes.sum()) <= FEW_POINTS:
         each = [numbers_of(cache.cloud(row), kind) for row in rows]
         return np.concatenate([np.zeros((0, WIDTHS[kind]), np.float16), *each]).reshape(shape)
@@ -130,7 +130,7 @@ def _numbers(cache: PointCache, kind: Neighbourhoods, repeated: bool) -> NDArray
     def write(temporary: Path) -> None:
         numbers = np.lib.format.open_memmap(temporary, "w+", np.float16, shape)
         flat = numbers.reshape(-1, shape[-1])
-        for row in followed(rows, "neighbourhoods", "shape", len(cache)):
+        for row in followed(rows, "local_features", "shape", len(cache)):
             start = cache.starts[row]
             flat[start : start + cache.sizes[row]] = numbers_of(cache.cloud(row), kind)
         numbers.flush()
@@ -140,7 +140,7 @@ def _numbers(cache: PointCache, kind: Neighbourhoods, repeated: bool) -> NDArray
     return np.load(file, mmap_mode="r")
 
 
-def _numbers_of_distinct(points: NDArray[np.float32], kind: Neighbourhoods) -> NDArray[np.float16]:
-    """`stored_numbers` of the cloud without repeated points, for all of its points."""
+def _numbers_of_distinct(points: NDArray[np.float32], kind: LocalFeatures) -> NDArray[np.float16]:
+    """`stored_local_features` of the cloud without repeated points, for all of its points."""
     distinct, places = np.unique(points, axis=0, return_inverse=True)
-    return stored_numbers(distinct, kind)[places]
+    return stored_local_features(distinct, kind)[places]

@@ -1,4 +1,4 @@
-"""The kinds of numbers of neighbourhoods: what each has, in which order, and how they turn with the shape."""
+"""The kinds of local features: what each has, in which order, and how they turn with the shape."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pointset.configuration import Neighbourhoods
+from pointset.configuration import LocalFeatures
 
 SCALES = (0.8, 0.4, 0.2, 0.1)
 """Standard deviations s of mean shifts, relative to the cloud; each is half of the one before."""
@@ -17,7 +17,7 @@ _PLACES = [0, 3, 4, 3, 1, 5, 4, 5, 2]
 """Of the entries of a symmetric matrix, row by row, among `PAIRS`."""
 SHAPE, SHIFTS = 3, 3 * len(SCALES)
 """Numbers of linearity, planarity and distance, and of mean shifts."""
-PARTS: dict[Neighbourhoods, tuple[str, ...]] = {
+PARTS: dict[LocalFeatures, tuple[str, ...]] = {
     "none": (),
     "oriented": ("shape", "products"),
     "invariant": ("shape", "invariant"),
@@ -33,18 +33,18 @@ WIDTHS = {kind: len(columns) for kind, columns in COLUMNS.items()}
 """Numbers of each point, by kind."""
 
 
-def joint_kind(kinds: Iterable[Neighbourhoods]) -> Neighbourhoods:
+def joint_kind(kinds: Iterable[LocalFeatures]) -> LocalFeatures:
     """The kind with the fewest numbers that has those of all these kinds."""
     wanted = {column for kind in kinds for column in COLUMNS[kind]}
     return min((kind for kind in COLUMNS if wanted <= {*COLUMNS[kind]}), key=WIDTHS.__getitem__)
 
 
-def numbers_of_kind(numbers: Any, given: Neighbourhoods, wanted: Neighbourhoods) -> Any:
+def numbers_of_kind(numbers: Any, given: LocalFeatures, wanted: LocalFeatures) -> Any:
     """The numbers [..., width] of a kind, an array or a tensor, from those of one that has them all."""
     return numbers if given == wanted else numbers[..., [COLUMNS[given].index(one) for one in COLUMNS[wanted]]]
 
 
-def points_of_kind(points: Tensor, inputs: int, given: Neighbourhoods, wanted: Neighbourhoods) -> Tensor:
+def points_of_kind(points: Tensor, inputs: int, given: LocalFeatures, wanted: LocalFeatures) -> Tensor:
     """Points [..., inputs + width] with the numbers of one kind, or bare ones as they are, as another kind has them."""
     numbers = points[..., inputs:]
     if given == wanted or not numbers.shape[-1]:
@@ -53,7 +53,7 @@ def points_of_kind(points: Tensor, inputs: int, given: Neighbourhoods, wanted: N
 
 
 def turned_numbers(
-    numbers: Float[Tensor, "B n width"], matrices: Float[Tensor, "B 3 3"], kind: Neighbourhoods
+    numbers: Float[Tensor, "B n width"], matrices: Float[Tensor, "B 3 3"], kind: LocalFeatures
 ) -> Float[Tensor, "B n width"]:
     """The numbers of clouds that are turned, x -> R x: products of normals become R (n n^T) R^T, mean shifts R v."""
     if kind == "invariant":

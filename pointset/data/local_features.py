@@ -39,8 +39,8 @@ from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor
 
-from pointset.configuration import Neighbourhoods
-from pointset.data.neighbourhood_kinds import PAIRS, PARTS, SCALES, WIDTHS
+from pointset.configuration import LocalFeatures
+from pointset.data.local_feature_kinds import PAIRS, PARTS, SCALES, WIDTHS
 
 SIZE, FEWEST, USUAL_POINTS = 16, 8, 1024
 """Points of a neighbourhood, itself included, in a cloud of usual size, and in a small one."""
@@ -69,7 +69,7 @@ _ROWS = 128
 """Points whose mean shifts are computed at a time: what they need of all others stays in the processor's cache."""
 
 
-def neighbourhood_numbers(points: Float[ndarray, "n 3"], kind: Neighbourhoods) -> Float[ndarray, "n width"]:
+def compute_local_features(points: Float[ndarray, "n 3"], kind: LocalFeatures) -> Float[ndarray, "n width"]:
     """The numbers of all points of one cloud, float32, from neighbours that a k-d tree finds; see the module.
 
     Args:
@@ -94,17 +94,17 @@ def neighbourhood_numbers(points: Float[ndarray, "n 3"], kind: Neighbourhoods) -
     return numbers
 
 
-def stored_numbers(points: Float[ndarray, "n 3"], kind: Neighbourhoods) -> Float[ndarray, "n width"]:
-    """`neighbourhood_numbers` as caches keep them and as single shapes get them too: float16, three digits."""
-    return neighbourhood_numbers(points, kind).astype(np.float16)
+def stored_local_features(points: Float[ndarray, "n 3"], kind: LocalFeatures) -> Float[ndarray, "n width"]:
+    """`compute_local_features` as caches keep them and as single shapes get them too: float16, three digits."""
+    return compute_local_features(points, kind).astype(np.float16)
 
 
-def numbers_in_batch(
-    points: Float[Tensor, "B n 3"], kind: Neighbourhoods, mask: Bool[Tensor, "B n"] | None = None
+def batch_local_features(
+    points: Float[Tensor, "B n 3"], kind: LocalFeatures, mask: Bool[Tensor, "B n"] | None = None
 ) -> Float[Tensor, "B n width"]:
     """The numbers of all points of a batch, in its type: for a model that gets bare points; zeros in padded rows.
 
-    Equal to `neighbourhood_numbers`, but for rounding and for the choice among neighbours at one distance.
+    Equal to `compute_local_features`, but for rounding and for the choice among neighbours at one distance.
     """
     real = torch.ones_like(points[:, :, :1]) if mask is None else mask[:, :, None].to(points.dtype)
     count = real.sum(dim=1, keepdim=True).clamp(min=1)
@@ -171,7 +171,7 @@ def _numbers(
     reach: Tensor,
     used: Tensor | None,
     count: Tensor,
-    kind: Neighbourhoods,
+    kind: LocalFeatures,
     shifts: Tensor | None,
 ) -> Tensor:
     """The numbers of points [..., n, 3] in a cloud of `count` points.

@@ -1,4 +1,4 @@
-"""Numbers of neighbourhoods against eigenvectors, also of bad clouds, turned clouds and copies."""
+"""Local features against eigenvectors, also of bad clouds, turned clouds and copies."""
 
 import warnings
 from typing import Any
@@ -13,9 +13,9 @@ import pointset
 from pointset import PointSets
 from pointset.data import augmentation_from_names
 from pointset.data.augmentations import SURROUNDINGS
-from pointset.data.neighbourhood_kinds import PAIRS, SCALES, WIDTHS
-from pointset.data.neighbourhood_pools import COPIES, WHOLE
-from pointset.data.neighbourhoods import (
+from pointset.data.local_feature_cache import COPIES, WHOLE
+from pointset.data.local_feature_kinds import PAIRS, SCALES, WIDTHS
+from pointset.data.local_features import (
     EPSILON,
     FEWEST,
     GAP,
@@ -23,9 +23,9 @@ from pointset.data.neighbourhoods import (
     PART,
     SIZE,
     USUAL_POINTS,
-    neighbourhood_numbers,
-    numbers_in_batch,
-    stored_numbers,
+    batch_local_features,
+    compute_local_features,
+    stored_local_features,
 )
 from pointset.data.normalize import ABOUT
 from pointset.data.turns import Columns
@@ -93,21 +93,21 @@ def test_numbers_follow_the_formulas(n):
     points = blob(n=n)
     expected = by_eigenvectors(points)
     for kind in KINDS:
-        assert neighbourhood_numbers(points, kind) == pytest.approx(expected[:, COLUMNS[kind]], abs=1e-5)
+        assert compute_local_features(points, kind) == pytest.approx(expected[:, COLUMNS[kind]], abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_gives_the_numbers_of_its_clouds_and_zeros_in_padded_rows(kind):
     points = torch.from_numpy(np.stack([blob(seed) for seed in range(3)]))
     mask = torch.rand(3, N, generator=torch.Generator().manual_seed(0)) < torch.tensor([[2.0], [0.5], [0.02]])
-    numbers = numbers_in_batch(points, kind, mask)
+    numbers = batch_local_features(points, kind, mask)
     assert numbers.shape == (3, N, WIDTHS[kind])
     assert not numbers[~mask].any()
     for row in range(3):
-        alone = neighbourhood_numbers(points[row][mask[row]].numpy(), kind)
+        alone = compute_local_features(points[row][mask[row]].numpy(), kind)
         assert numbers[row][mask[row]].numpy() == pytest.approx(alone, abs=1e-5)
-    whole = numbers_in_batch(points, kind)
-    assert whole[0].numpy() == pytest.approx(neighbourhood_numbers(points[0].numpy(), kind), abs=1e-5)
+    whole = batch_local_features(points, kind)
+    assert whole[0].numpy() == pytest.approx(compute_local_features(points[0].numpy(), kind), abs=1e-5)
 
 
 def test_planes_lines_and_balls_are_told_apart():
@@ -115,12 +115,12 @@ def test_planes_lines_and_balls_are_told_apart():
     plane = np.c_[rng.uniform(size=(500, 2)), np.zeros(500)]
     line = np.c_[np.zeros((500, 2)), rng.uniform(size=500)]
     ball = rng.normal(size=(500, 3))
-    linearity, planarity, _, *normal = neighbourhood_numbers(plane, "oriented").mean(axis=0)
+    linearity, planarity, _, *normal = compute_local_features(plane, "oriented").mean(axis=0)
     assert planarity > linearity
     assert normal[2] > 0.99  # z
-    assert neighbourhood_numbers(line, "oriented")[:, 0].min() > 0.98
-    assert abs(neighbourhood_numbers(line, "oriented")[:, 3:]).max() < 1e-3  # no plane, no normal
-    assert neighbourhood_numbers(ball, "oriented")[:, 1].mean() < planarity
+    assert compute_local_features(line, "oriented")[:, 0].min() > 0.98
+    assert abs(compute_local_features(line, "oriented")[:, 3:]).max() < 1e-3  # no plane, no normal
+    assert compute_local_features(ball, "oriented")[:, 1].mean() < planarity
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -128,7 +128,7 @@ def test_planes_lines_and_balls_are_told_apart():
 def test_units_and_places_do_not_matter(kind, unit):
     points = blob()
     moved = (points - 7.0) * unit
-    assert neighbourhood_numbers(moved, kind) == pytest.approx(neighbourhood_numbers(points, kind), abs=1e-5)
+    assert compute_local_features(moved, kind) == pytest.approx(compute_local_features(points, kind), abs=1e-5)
 
 
 FAULTS = {
@@ -148,21 +148,21 @@ FAULTS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_cloud_gives_finite_numbers_within_bounds(fault, kind):
-    numbers = neighbourhood_numbers(FAULTS[fault], kind)
+    numbers = compute_local_features(FAULTS[fault], kind)
     assert numbers.shape == (len(FAULTS[fault]), WIDTHS[kind])
     assert np.isfinite(numbers).all()
     assert np.abs(numbers).max() < max(13, len(numbers) ** 0.5)  # the distance of one far point from the centre
     batch = torch.from_numpy(np.asarray(FAULTS[fault], np.float32))[None].requires_grad_()
-    numbers = numbers_in_batch(batch, kind)
+    numbers = batch_local_features(batch, kind)
     assert numbers.isfinite().all()
     (gradient,) = torch.autograd.grad(numbers.sum(), batch)  # a root of zero has none
     assert gradient.isfinite().all()
 
 
 def test_no_point_gives_no_numbers():
-    assert neighbourhood_numbers(np.zeros((0, 3)), "oriented").shape == (0, WIDTHS["oriented"])
+    assert compute_local_features(np.zeros((0, 3)), "oriented").shape == (0, WIDTHS["oriented"])
     mask = torch.zeros(1, 4, dtype=torch.bool)
-    assert not numbers_in_batch(torch.randn(1, 4, 3), "oriented", mask).any()
+    assert not batch_local_features(torch.randn(1, 4, 3), "oriented", mask).any()
 
 
 @pytest.mark.parametrize("name", ["rotate-up", "rotate-any", "turn"])
@@ -170,33 +170,33 @@ def test_no_point_gives_no_numbers():
 @pytest.mark.parametrize("kind", TURNING)
 def test_an_augmentation_that_turns_a_shape_turns_its_numbers(name, up, kind):
     points = np.stack([blob(seed) - 5.0 for seed in range(3)]).astype(np.float32)
-    numbers = [neighbourhood_numbers(cloud, kind) for cloud in points]
+    numbers = [compute_local_features(cloud, kind) for cloud in points]
     given = torch.from_numpy(np.concatenate([points, np.stack(numbers)], axis=2))
     generator = torch.Generator().manual_seed(0)
-    changed = augmentation_from_names((name,), up)(given, generator, columns=Columns(neighbourhoods=kind))
+    changed = augmentation_from_names((name,), up)(given, generator, columns=Columns(local_features=kind))
     assert not torch.allclose(changed[..., 3:], given[..., 3:], atol=0.1)
     for cloud in changed:
-        assert cloud[:, 3:].numpy() == pytest.approx(neighbourhood_numbers(cloud[:, :3].numpy(), kind), abs=2e-3)
+        assert cloud[:, 3:].numpy() == pytest.approx(compute_local_features(cloud[:, :3].numpy(), kind), abs=2e-3)
 
 
 @pytest.mark.parametrize("how", ABOUT)
 @pytest.mark.parametrize("kind", TURNING)
 def test_sets_that_are_turned_to_their_axes_turn_their_numbers(how, kind):
     clouds = np.stack([blob(seed) @ Rotation.random(random_state=seed).as_matrix() for seed in range(2)])
-    sets = pointset.from_arrays(clouds, [0, 1], normalize=how).with_neighbourhoods(kind)
+    sets = pointset.from_arrays(clouds, [0, 1], normalize=how).with_local_features(kind)
     drawn = sets.draw([0, 1], torch.Generator().manual_seed(0))
     prepared = torch.stack([sets.preparation.prepare(cloud).points for cloud in clouds])
     for one in (*sets.points, *drawn, *prepared):
-        assert one[:, 3:].numpy() == pytest.approx(neighbourhood_numbers(one[:, :3].numpy(), kind), abs=3e-3)
+        assert one[:, 3:].numpy() == pytest.approx(compute_local_features(one[:, :3].numpy(), kind), abs=3e-3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_cache_that_has_more_numbers_gives_those_of_a_kind(kind):
     alone, whole = (pointset.from_arrays(np.stack([blob(n=40)] * 2), [0, 1]) for _ in range(2))
-    whole.with_neighbourhoods("both")
-    told = whole.with_neighbourhoods(kind)
+    whole.with_local_features("both")
+    told = whole.with_local_features(kind)
     assert [*told.point_cache.arrays] == ["both"]
-    assert torch.equal(told.points, alone.with_neighbourhoods(kind).points)
+    assert torch.equal(told.points, alone.with_local_features(kind).points)
 
 
 COUNT = 60
@@ -225,7 +225,7 @@ def test_numbers_of_a_copy_are_those_of_its_own_distinct_points(name, ragged):
         assert cache.labels[row] == given.labels[row % len(given)]
         changed += not np.array_equal(cloud, given.cloud(row % len(given)))
         distinct, places = np.unique(cloud, axis=0, return_inverse=True)
-        assert np.array_equal(numbers, stored_numbers(distinct, "shifts")[places])
+        assert np.array_equal(numbers, stored_local_features(distinct, "shifts")[places])
         columns = (given.cloud(row % len(given), "features"), cache.cloud(row, "features"))
         assert set(columns[1].ravel()) <= set(columns[0].ravel())  # points that are left have their features
     assert 0 < changed <= len(given) * COPIES
@@ -233,7 +233,7 @@ def test_numbers_of_a_copy_are_those_of_its_own_distinct_points(name, ragged):
 
 def test_only_the_training_view_draws_from_copies():
     sets = sets_of(ragged=False)
-    copies, plain = copied(sets), sets.with_neighbourhoods("shifts")
+    copies, plain = copied(sets), sets.with_local_features("shifts")
     assert torch.allclose(copies.points, plain.points, atol=2e-3)  # the order of a sum
     rows = torch.zeros(4000, dtype=torch.long)
     where, _ = copies.draw_indices(rows, torch.Generator().manual_seed(0), size=1)
@@ -250,7 +250,7 @@ def test_copies_depend_on_the_seed_alone():
 
 def test_a_network_is_trained_on_copies_and_a_network_of_coordinates_on_changed_sets():
     for kind in ("shifts", "none"):
-        options: Any = {"neighbourhoods": kind, "inputs": 4}
+        options: Any = {"local_features": kind, "inputs": 4}
         model: Any = pointset.create_model("rff-max", classes=2, dim=8, **options)
         widths = list[int]()
         model.encoder.register_forward_pre_hook(lambda _, given, seen=widths: seen.append(given[0].shape[2]))
@@ -263,7 +263,7 @@ def test_a_network_is_trained_on_copies_and_a_network_of_coordinates_on_changed_
 def test_a_network_that_was_trained_on_thinned_clouds_does_not_warn_of_them(tmp_path):
     few = np.random.default_rng(1).normal(size=(COUNT // 4, 4))
     for augment, warned in (("thin", False), ("crop", True)):
-        model: Any = pointset.create_model("rff-max", classes=2, inputs=4, dim=8, neighbourhoods="shifts")
+        model: Any = pointset.create_model("rff-max", classes=2, inputs=4, dim=8, local_features="shifts")
         recipe = pointset.Recipe(epochs=1, augment=(augment,))
         pointset.fit(model, sets_of(ragged=False), recipe, run=tmp_path / augment, progress=False)
         for one in (model, pointset.load_run(tmp_path / augment)[0]):

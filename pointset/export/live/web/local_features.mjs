@@ -1,10 +1,10 @@
-/* Numbers of the neighbourhoods of points: `pointset.data.neighbourhoods` in Python, which has the formulas. */
+/* Local features of points: `pointset.data.local_features` in Python, which has the formulas. */
 import { Matrix } from "./tensors.mjs";
 
 const PAIRS = [[0, 0], [1, 1], [2, 2], [0, 1], [0, 2], [1, 2]];
 
 /** The numbers of points [n, 3 or more], a Matrix [n, width]; the constants are those of Python. */
-export function neighbourhoodNumbers(X, constants) {
+export function localFeatures(X, constants) {
   const { size, fewest, usual, epsilon, gap, nearest, smallest_part: smallestPart, scales, kind } = constants;
   const turnless = ["invariant", "all", "both"].includes(kind);
   const points = unitCloud(X), n = points.length / 3, rows = [], normals = [], around = [];
