@@ -21,7 +21,7 @@ from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, finite
 MOST_PANELS = 8
 BAR_LABEL = "attention, times its uniform value (1 = uniform)"
 ENDS = "(1 = uniform, 0 = one point)"
-SPREAD_TEXT = f"small number: spread {ENDS}"
+ENTROPY_TEXT = f"small number: entropy {ENDS}"
 DIFFER = "; differ: among the maps of a head (0 = alike, 1 = apart)"
 
 
@@ -64,13 +64,13 @@ def draw_maps(
         for head in chosen_heads:
             lines += _lines([panel(head, row, f"{row}") for row in chosen], label_of(head), difference[head])
         per = rows.row_name if one_head else f"head and {rows.row_name}"
-        note = f"one panel per {per}; {SPREAD_TEXT}{DIFFER}"
+        note = f"one panel per {per}; {ENTROPY_TEXT}{DIFFER}"
     else:  # more heads than rows: wide pictures are easier to read than tall ones
         for row in chosen:
             label = f"{rows.row_name.split()[-1]} {row}" if len(chosen) > 1 else ""
             lines += _lines([panel(head, row, label_of(head)) for head in chosen_heads], label)
         each = f" and {rows.row_name}" if len(chosen) > 1 else f", {rows.row_name} {chosen[0]}"
-        note = f"one panel per head{each}; {SPREAD_TEXT}"
+        note = f"one panel per head{each}; {ENTROPY_TEXT}"
     title = "" if bare else title or f"{rows.layer}: {MEANINGS[rows.kind]}"
     picture = draw_lines(lines, camera, title, "" if bare else note)
     add_bar(picture, picture.axes, scale, BAR_LABEL)
@@ -113,7 +113,7 @@ def draw_reads_and_writes(
         panels = [_panel(side, cloud, scale, head, row, name.format(row)) for row in chosen]
         lines += _lines(panels, side.kind, side.difference(chosen)[head])
     title = title or f"{reads.layer}, {writes.layer}: what inducing points read, and who reads them back"
-    picture = draw_lines(lines, camera, title, f"head {head}; {SPREAD_TEXT}{DIFFER}")
+    picture = draw_lines(lines, camera, title, f"head {head}; {ENTROPY_TEXT}{DIFFER}")
     axes = picture.axes
     half = len(axes) // 2
     add_bar(picture, axes[:half], scales[0], "reads: weight x points")
@@ -159,7 +159,7 @@ def draw_instances(
     ]
     first = rows_of[0]
     title = title or f"{first.layer}, head {head}, {first.row_name} {query}, on {len(panels)} shapes"
-    picture = draw_lines(_lines(panels), camera, title, f"{MEANINGS[first.kind]}; {SPREAD_TEXT}")
+    picture = draw_lines(_lines(panels), camera, title, f"{MEANINGS[first.kind]}; {ENTROPY_TEXT}")
     add_bar(picture, picture.axes, scale, BAR_LABEL)
     return picture
 
@@ -227,7 +227,7 @@ def _vector(name: str, values: Any, n: int) -> NDArray[np.float64]:
 
 def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
     """The sharpest row of a head, and further rows, each the most distant from those chosen before; sorted."""
-    chosen = [int(rows.spread[head].argmin())]
+    chosen = [int(rows.entropy[head].argmin())]
     distances = cdist(rows.values[head], rows.values[head], "cityblock")
     while len(chosen) < min(most, len(distances)):
         distances[:, chosen[-1]] = -1.0  # so that no row is chosen twice
@@ -236,7 +236,7 @@ def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
 
 
 def _panel(rows: PointRows, cloud: NDArray[np.float64], scale: Scale, head: int, row: int, name: str) -> Panel:
-    return Panel(cloud, rows.values[head, row], scale, name, f"{rows.spread[head, row]:.2f}", rows.mark(row))
+    return Panel(cloud, rows.values[head, row], scale, name, f"{rows.entropy[head, row]:.2f}", rows.mark(row))
 
 
 def _lines(panels: Sequence[Panel], label: str = "", difference: float = np.nan) -> list[Line]:

@@ -21,9 +21,9 @@ from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_
 MOST_CHOSEN = 16
 CLASSES_SHOWN = 5
 UNIFORM = 0.98
-"""Maps with at least this spread are nearly uniform; the same constant is in web/controls.mjs."""
+"""Maps with at least this entropy are nearly uniform."""
 SHARPEST = 8
-"""Layers are compared by the mean spread of this number of their sharpest maps."""
+"""Layers are compared by the mean entropy of this number of their sharpest maps."""
 WEIGHT_STEPS = 2**16 - 1
 LEAST_EXPONENT = -20
 """Weights below 2^-20 of uniform attention are shown as 2^-20, except exact zeros."""
@@ -115,7 +115,7 @@ def _layer(rows: PointRows, heads: list[int], chosen: list[int]) -> dict[str, An
         "heads": heads,
         "rows": chosen,
         "marks": [-1 if (mark := rows.mark(row)) is None else mark for row in chosen],
-        "spread": np.round(rows.spread[np.ix_(heads, chosen)].ravel(), 3).tolist(),
+        "entropy": np.round(rows.entropy[np.ix_(heads, chosen)].ravel(), 3).tolist(),
         "differences": [] if len(chosen) < 2 else np.round(rows.difference(chosen), 3).tolist(),
         "reach": float(np.log2(reach)),
         "low": low,
@@ -147,12 +147,12 @@ def _first(layers: Sequence[PointRows], layer: str | None, of_queries: bool) -> 
         if layer not in names:
             raise PointsetError(f"no map is of layer {quoted(layer)}: choose among {', '.join(names)}")
         return names.index(layer)
-    spreads = [float(np.sort(rows.spread, axis=None)[:SHARPEST].mean()) for rows in layers]
+    entropies = [float(np.sort(rows.entropy, axis=None)[:SHARPEST].mean()) for rows in layers]
     readers = [i for i, rows in enumerate(layers) if rows.kind == "reads"]
-    pooling = [i for i, rows in enumerate(layers) if rows.kind == "pools" and spreads[i] < UNIFORM]
+    pooling = [i for i, rows in enumerate(layers) if rows.kind == "pools" and entropies[i] < UNIFORM]
     if of_queries and readers:
         return readers[-1]
-    return pooling[-1] if pooling else int(np.argmin(spreads))
+    return pooling[-1] if pooling else int(np.argmin(entropies))
 
 
 def _panels(checks: Mapping[str, Curves]) -> list[dict[str, Any]]:

@@ -49,7 +49,7 @@ class PointRows:
         return ROW_NAMES[self.kind]
 
     @cached_property
-    def spread(self) -> NDArray[np.float64]:
+    def entropy(self) -> NDArray[np.float64]:
         """Normalised entropy over the points, [heads, rows]: 1 is uniform, 0 is a single point."""
         return self._over_points(self.values).entropy().numpy()
 

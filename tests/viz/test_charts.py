@@ -225,7 +225,7 @@ def test_heads_and_queries_can_be_chosen(attention, cloud):
     (layer,) = data["layers"]
     assert data["order"] == "model"
     assert layer["heads"] == [1]
-    assert len(set(layer["rows"])) == 16 == len(layer["spread"])
+    assert len(set(layer["rows"])) == 16 == len(layer["entropy"])
     assert layer["marks"] == layer["rows"]
     both = content(make_page([attention("reads"), attention("pools", rows=1)], cloud, queries=[2]).html)["layers"]
     assert [layer["rows"] for layer in both] == [[2], [0]]

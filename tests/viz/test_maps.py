@@ -46,20 +46,20 @@ def colors_at(axes: Any, cloud: NDArray[np.float64]) -> NDArray[np.float64]:
     return dots.get_facecolors()[[order[tuple(np.round(dot, 9))] for dot in Camera().project(cloud)[0]]]
 
 
-def test_values_are_the_weights_times_their_number_and_spread_is_over_the_points(attention, cloud):
+def test_values_are_the_weights_times_their_number_and_entropy_is_over_the_points(attention, cloud):
     reads, writes = attention("reads"), attention("writes")
     rows, others = point_rows(reads, cloud), point_rows(writes, cloud)
     np.testing.assert_allclose(rows.values, reads.relative())
-    np.testing.assert_allclose(rows.spread, reads.entropy())
+    np.testing.assert_allclose(rows.entropy, reads.entropy())
     np.testing.assert_allclose(rows.difference(range(3)), reads.row_distance())
     assert np.isnan(rows.difference([0])).all()
     assert others.values[1, 2, 17] == pytest.approx(3 * float(writes.weights[1, 17, 2]))
     columns = writes.weights.swapaxes(1, 2)
     over_points = AttentionMap("l", "reads", columns / columns.sum(dim=2, keepdim=True), "keys")
-    np.testing.assert_allclose(others.spread, over_points.entropy())
+    np.testing.assert_allclose(others.entropy, over_points.entropy())
     np.testing.assert_allclose(others.difference(range(3)), over_points.row_distance())
     one_point = AttentionMap("l", "reads", torch.eye(len(cloud))[None, :1], "keys")
-    assert f"{point_rows(one_point, cloud).spread[0, 0]:.2f}" == "0.00"  # and not -0.00, in a picture
+    assert f"{point_rows(one_point, cloud).entropy[0, 0]:.2f}" == "0.00"  # and not -0.00, in a picture
 
 
 N = 150

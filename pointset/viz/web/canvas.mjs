@@ -1,12 +1,12 @@
 /* A canvas of clouds that turn together. */
 import { listenToHand, turnByKey } from "./camera.mjs";
-import { Renderer } from "./renderer.mjs";
+import { rendererFor } from "./renderer.mjs";
 
 const COLORS = {
   light: { paper: [1, 1, 1], empty: [0.72, 0.72, 0.72] },
   dark: { paper: [0.078, 0.075, 0.094], empty: [0.42, 0.42, 0.44] },
 };
-const dark = matchMedia("(prefers-color-scheme: dark)"), onPaper = document.documentElement.classList;
+const dark = matchMedia("(prefers-color-scheme: dark)");
 
 const MOST_PIXELS = 12e6, LONGEST = 8192;
 
@@ -20,7 +20,7 @@ export class CloudCanvas {
   constructor(canvas, camera, palettes, turned) {
     Object.assign(this, { canvas, camera, palettes, turned });
     this.waiting = this.unseen = false;
-    this.renderer = new Renderer(canvas, () => this.redraw());
+    this.renderer = rendererFor(canvas, () => this.redraw());
     listenToHand(canvas, this);
     canvas.addEventListener("keydown", (event) => { if (turnByKey(event, camera)) this.moved(); });
     new IntersectionObserver((entries) => {
@@ -28,12 +28,6 @@ export class CloudCanvas {
       this.redraw();
     }, { rootMargin: "100px" }).observe(canvas);
     dark.addEventListener("change", () => this.redraw());
-    // A browser prints without another frame, so that the canvas is drawn at once, and as wide as the paper.
-    for (const event of ["beforeprint", "afterprint"]) addEventListener(event, () => {
-      onPaper.toggle("on-paper", event === "beforeprint");
-      this.layOut();
-      this.draw();
-    });
   }
 
   hover() {}
@@ -76,7 +70,7 @@ export class CloudCanvas {
     this.waiting = false;
     const { look } = this;
     if (!look || !this.canvas.clientWidth) return;
-    const scheme = dark.matches && !onPaper.contains("on-paper") ? "dark" : "light";
+    const scheme = dark.matches ? "dark" : "light";
     this.renderer.draw(this.panels, this.camera, { ...look, ...COLORS[scheme], palette: this.palettes[scheme] });
   }
 }

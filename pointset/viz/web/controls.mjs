@@ -5,19 +5,14 @@ import { fromBase64 } from "./maps.mjs";
 const LABEL = 18, GAP = 6;
 const MOST_COLUMNS = 8, LARGEST = 340, FEW = 8;
 
-/** Maps with at least this spread are treated as uniform. */
-export const UNIFORM = 0.98;
-
-export function isUniform(layer, index) { return layer.spread[index] >= UNIFORM; }
-
 /**
- * Groups of maps {head, indices} for a choice {heads, order, hide}. There is one group for each head; if the order is
+ * Groups of maps {head, indices} for a choice {heads, order}. There is one group for each head; if the order is
  * "sharpest", or if heads have only one map, there is a single group whose `head` is null.
  */
-export function chosenMaps(layer, { heads, order, hide }) {
+export function chosenMaps(layer, { heads, order }) {
   const all = Array.from({ length: layer.count }, (_, index) => index);
-  const kept = all.filter((index) => heads.has(layer.head(index)) && !(hide && isUniform(layer, index)));
-  if (order === "sharpest") kept.sort((a, b) => layer.spread[a] - layer.spread[b] || a - b);
+  const kept = all.filter((index) => heads.has(layer.head(index)));
+  if (order === "sharpest") kept.sort((a, b) => layer.entropy[a] - layer.entropy[b] || a - b);
   if (order === "sharpest" || layer.rows.length === 1) return [{ head: null, indices: kept }];
   const groups = layer.heads.map((head) => ({ head, indices: kept.filter((index) => layer.head(index) === head) }));
   return groups.filter((group) => group.indices.length);
@@ -72,7 +67,7 @@ export class Labels {
     const attributes = { type: "button", class: "map", value: index, style, onclick: () => this.enlarge(index) };
     return made(
       "button", { ...attributes, "aria-label": `${layer.nameOf(index)}, ${note}: enlarge` },
-      made("span", {}, name), made("span", { class: "spread" }, width > 140 ? note : note.replace("spread ", "")),
+      made("span", {}, name), made("span", { class: "entropy" }, width > 140 ? note : note.replace("entropy ", "")),
     );
   }
 
@@ -80,7 +75,7 @@ export class Labels {
     const difference = layer.differences[head];
     const note = difference === undefined ? "" : `its maps differ by ${difference.toFixed(2)}`;
     const name = layer.namesHeads ? `head ${head}` : "one head";
-    return made("div", { class: "head" }, name, made("span", { class: "spread" }, note));
+    return made("div", { class: "head" }, name, made("span", { class: "entropy" }, note));
   }
 }
 
@@ -104,15 +99,14 @@ export function showTicks(ticks) {
   }));
 }
 
-/** Calls `changed()` whenever the user changes the `choice`, {layer, heads, order, hide}. */
+/** Calls `changed()` whenever the user changes the `choice`, {layer, heads, order}. */
 export class Controls {
   constructor(order, changed) {
-    Object.assign(this, { choice: { layer: 0, heads: new Set(), order, hide: false }, changed });
+    Object.assign(this, { choice: { layer: 0, heads: new Set(), order }, changed });
     const sideways = { ArrowRight: 1, ArrowLeft: -1 };
     this.reachTab = roving(element("layers"), () => sideways, (index) => this.open(index));
     element("order").value = order;
     element("order").onchange = (event) => this.choose({ order: event.target.value });
-    element("hide").onchange = (event) => this.choose({ hide: event.target.checked });
   }
 
   /** Show a tab for each of the layers, and open one of them. */
@@ -162,13 +156,10 @@ export class Controls {
     const { layer, choice } = this;
     for (const button of element("heads").querySelectorAll("button"))
       button.setAttribute("aria-pressed", choice.heads.has(Number(button.value)));
-    const uniform = layer.spread.filter((_, index) => isUniform(layer, index)).length;
-    element("hide").disabled = !uniform;
     element("sorting").hidden = layer.count < 2;
     const both = choice.order === "sharpest" && layer.namesHeads ? `head · ${layer.row_name}` : layer.row_name;
     const name = layer.rows.length < 2 && layer.namesHeads ? "head" : both;
-    say(element("uniform"), uniform ? `hide nearly uniform maps (${uniform})` : "no map is nearly uniform");
     say(element("meaning"), layer.meaning);
-    say(element("numbering"), `Above each map: ${name}, and spread (1: uniform over the points, 0: one point only).`);
+    say(element("numbering"), `Above each map: ${name}, and entropy (1: uniform over the points, 0: one point only).`);
   }
 }

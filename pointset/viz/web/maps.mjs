@@ -34,7 +34,7 @@ export class Layer {
     return this.rows.length > 1 ? `${head}, ${row}` : head;
   }
 
-  noteOf(index) { return `spread ${this.spread[index].toFixed(2)}`; }
+  noteOf(index) { return `entropy ${this.entropy[index].toFixed(2)}`; }
 
   code(index, point) { return this.codes[index * this.points + point]; }
 

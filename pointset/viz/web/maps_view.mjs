@@ -110,7 +110,6 @@ export class MapsView extends CloudCanvas {
       const aspect = Math.max(0.7, Math.min(1.4, reach[1] / reach[0]));
       const groups = chosenMaps(this.layer, this.controls.choice);
       this.arranged = this.labels.show(this.layer, groups, width, aspect);
-      element("none").hidden = this.arranged.length > 0;
       this.size(width, element("labels").offsetHeight);
     }
     this.redraw();

@@ -11,16 +11,11 @@ element("note").textContent = data.note;
 showAnswer(data.classes);
 listenToKeys();
 const camera = new Camera(data.camera), positions = new Int16Array(fromBase64(data.positions));
-try {
-  window.pointset = new MapsView({
-    ...data,
-    camera,
-    positions,
-    reach: reachOf(positions, camera),
-    palettes: palettesOf(data),
-    layers: data.layers.map((content) => new Layer(content, data.points)),
-  });
-} catch (error) {
-  if (error.message !== "no WebGL 2") throw error;
-  element("frame").replaceChildren("This browser offers no WebGL 2: look at the still picture instead.");
-}
+window.pointset = new MapsView({
+  ...data,
+  camera,
+  positions,
+  reach: reachOf(positions, camera),
+  palettes: palettesOf(data),
+  layers: data.layers.map((content) => new Layer(content, data.points)),
+});

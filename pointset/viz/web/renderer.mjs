@@ -1,4 +1,4 @@
-/* Draws many pictures of one cloud in one WebGL canvas: the same points in different colours. */
+/* Draws many pictures of one cloud in one canvas, the same points in different colours: with WebGL 2, or without it. */
 import { radiusIn } from "./camera.mjs";
 
 const VERTEX = `#version 300 es
@@ -59,13 +59,21 @@ void main() {
 
 const UNIFORMS = "axes radius distance zoom diameter low high reach selected paper empty".split(" ");
 
-export class Renderer {
-  /** Throws if the browser has no WebGL 2; `onRestored` is called after a lost context has been restored. */
-  constructor(canvas, onRestored) {
-    this.canvas = canvas;
-    // The drawing buffer is preserved so that a print of the page has the clouds.
-    this.gl = canvas.getContext("webgl2", { antialias: true, alpha: false, preserveDrawingBuffer: true });
-    if (!this.gl) throw new Error("no WebGL 2");
+/** A renderer for a canvas; `onRestored` is called after a lost context of WebGL has been restored. */
+export function rendererFor(canvas, onRestored) {
+  // The drawing buffer is preserved so that a print of the page has the clouds.
+  const gl = canvas.getContext("webgl2", { antialias: true, alpha: false, preserveDrawingBuffer: true });
+  return gl ? new Renderer(canvas, gl, onRestored) : new PlainRenderer(canvas);
+}
+
+/** The diameter in pixels of the dots of n points in a panel, for a cloud with this radius in pixels. */
+function diameterIn({ width }, n, radius) {
+  return Math.max(3, Math.min(0.7 * width / Math.sqrt(n), 0.7 * radius / Math.sqrt(n) + 4, 12));
+}
+
+class Renderer {
+  constructor(canvas, gl, onRestored) {
+    Object.assign(this, { canvas, gl });
     this.#setUp();
     canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());
     canvas.addEventListener("webglcontextrestored", () => {
@@ -100,10 +108,9 @@ export class Renderer {
       const box = [left, canvas.clientHeight - top - height, width, height].map((x) => Math.round(x * ratio));
       gl.viewport(...box);
       gl.scissor(...box);
-      const radius = 2 * radiusIn(width, height, look.reach);
-      gl.uniform2f(uniforms.radius, radius / width, radius / height);
-      const diameter = Math.max(3, Math.min(0.7 * width / Math.sqrt(n), 0.35 * radius / Math.sqrt(n) + 4, 12));
-      gl.uniform1f(uniforms.diameter, diameter * ratio);
+      const radius = radiusIn(width, height, look.reach);
+      gl.uniform2f(uniforms.radius, 2 * radius / width, 2 * radius / height);
+      gl.uniform1f(uniforms.diameter, diameterIn(panel, n, radius) * ratio);
       gl.uniform1i(uniforms.selected, look.selected < 0 ? panel.mark : look.selected);
       gl.vertexAttribPointer(1, 1, gl.UNSIGNED_SHORT, true, 0, panel.index * n * 2);
       gl.drawArrays(gl.POINTS, 0, n);
@@ -145,5 +152,42 @@ export class Renderer {
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.LINEAR);
     for (const side of [gl.TEXTURE_WRAP_S, gl.TEXTURE_WRAP_T]) gl.texParameteri(gl.TEXTURE_2D, side, gl.CLAMP_TO_EDGE);
     for (const ability of [gl.DEPTH_TEST, gl.SCISSOR_TEST, gl.SAMPLE_ALPHA_TO_COVERAGE]) gl.enable(ability);
+  }
+}
+
+/** The same pictures for browsers without WebGL 2: slower, without smooth edges of dots and fading. */
+class PlainRenderer {
+  constructor(canvas) { Object.assign(this, { canvas, context: canvas.getContext("2d") }); }
+
+  draw(panels, camera, { positions, codes, palette, scale: { low, high, reach: most }, reach, paper, empty, selected }) {
+    const { canvas, context } = this, n = positions.length / 3, ratio = canvas.width / canvas.clientWidth;
+    const project = camera.projection(), rgb = (color) => `rgb(${color.map((share) => Math.round(255 * share))})`;
+    const places = Array.from({ length: n }, (_, i) => project([0, 1, 2].map((k) => positions[3 * i + k] / 32767)));
+    const order = places.map((_, i) => i).sort((a, b) => places[a][2] - places[b][2]);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = rgb(paper);
+    context.fillRect(0, 0, canvas.clientWidth, canvas.clientHeight);
+    for (const panel of panels) {
+      const radius = radiusIn(panel.width, panel.height, reach), size = diameterIn(panel, n, radius) / 2;
+      const ring = selected < 0 ? panel.mark : selected, levels = [[], [], []];
+      for (const i of order) {
+        const code = codes[panel.index * n + i], value = (low + (high - low) * code / 65535 + most) / (2 * most);
+        levels[code === 0 ? 0 : value > 0.5 ? 2 : 1].push([i, Math.max(0, Math.min(1, value))]);
+      }
+      const circle = ([right, up], r) => {
+        context.beginPath();
+        context.arc(panel.left + panel.width / 2 + right * radius, panel.top + panel.height / 2 - up * radius, r, 0, 7);
+      };
+      levels.forEach((dots, level) => dots.forEach(([i, share]) => {
+        const from = 3 * Math.round(255 * share);
+        circle(places[i], level ? size * (0.75 + 0.6 * share) * Math.sqrt(camera.zoom) : 2);
+        context.fillStyle = context.strokeStyle = level ? `rgb(${palette.slice(from, from + 3)})` : rgb(empty);
+        if (level) context.fill(); else context.stroke();
+      }));
+      if (ring < 0) continue;
+      circle(places[ring], 2 * size + 2);
+      Object.assign(context, { strokeStyle: "#0b8cf2", lineWidth: 2 }).stroke();
+      context.lineWidth = 1;
+    }
   }
 }

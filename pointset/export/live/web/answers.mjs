@@ -8,19 +8,16 @@ const WIDTH = 320, HEIGHT = 120, LEFT = 30, BOTTOM = 18, TOP = 6, RIGHT = 8;
 const across = (left) => LEFT + (1 - left) * (WIDTH - LEFT - RIGHT);
 const down = (probability) => TOP + (1 - probability) * (HEIGHT - TOP - BOTTOM);
 
-/** A chart of `lines`, [{points: [[share left, probability], ...], style}], with at least one point each. */
-function chart(lines, label) {
+/** A chart of the `points` [share left, probability], at least one. */
+function chart(points, label) {
   const axes = [["end", 0], ["middle", 0.5], ["start", 1]].flatMap(([anchor, share]) => [
     made("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: down(share), y2: down(share), class: "grid" }),
     made("text", { x: LEFT - 4, y: down(share) + 3, "text-anchor": "end" }, `${100 * share}`),
     made("text", { x: across(share), y: HEIGHT - 4, "text-anchor": anchor }, `${100 * share} %`),
   ]);
-  const curves = lines.map(({ points, style }) => {
-    const [left, last] = points.at(-1), places = points.map(([share, p]) => `${across(share)},${down(p)}`).join(" ");
-    const dot = made("circle", { r: 2.5, cx: across(left), cy: down(last) });
-    return made("g", { class: style }, made("polyline", { points: places }), dot);
-  });
-  return made("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label }, ...axes, ...curves);
+  const [left, last] = points.at(-1), places = points.map(([share, p]) => `${across(share)},${down(p)}`).join(" ");
+  const curve = [made("polyline", { points: places }), made("circle", { r: 2.5, cx: across(left), cy: down(last) })];
+  return made("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label }, ...axes, ...curve);
 }
 
 /** The answer of one model of the live page. */
@@ -31,9 +28,9 @@ export class Side {
     this.select = made("select", { "aria-label": `model ${number}`, onchange: changed }, ...options);
     this.change = made("p", { class: "changed", role: "status" });
     this.list = made("ol", { class: "answer", "aria-label": "the most probable classes" });
-    [this.trail, this.curves] = [made("div", { class: "chart" }), made("div", { class: "chart" })];
+    this.trail = made("div", { class: "chart" });
     this.about = made("p", { class: "about" });
-    const content = [this.select, this.change, this.list, this.trail, this.about, this.curves];
+    const content = [this.select, this.change, this.list, this.trail, this.about];
     this.box = made("section", { class: "side" }, ...content);
     element("sides").append(this.box);
   }
@@ -44,7 +41,6 @@ export class Side {
   begin(logits) {
     this.line = [];
     this.label = logits && logits.indexOf(Math.max(...logits));
-    this.curves.replaceChildren();
   }
 
   /** Show an answer; `share` is the share of points left. */
@@ -58,14 +54,7 @@ export class Side {
     this.line = [...this.line, [share, shares[this.label]]].slice(-MOST_STEPS);
     say(this.change, this.best === this.label ? "" : `no longer ${nameOf(this.label)}`);
     const label = `probability of ${nameOf(this.label)} against the share of points left`;
-    this.trail.replaceChildren(chart([{ points: this.line, style: "trail" }], label));
+    this.trail.replaceChildren(chart(this.line, label));
     say(this.about, label);
-  }
-
-  /** Draw the curves for the orders in which points were removed. */
-  compare(lines, name) {
-    const key = lines.map(({ name: order, style }) => made("span", { class: style }, order));
-    const drawn = chart(lines, `probability of ${name} as points are removed in three orders`);
-    this.curves.replaceChildren(drawn, made("p", { class: "key" }, ...key));
   }
 }

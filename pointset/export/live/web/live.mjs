@@ -8,17 +8,16 @@ import { codeOf, colourOf, importance, LiveLayer, SCALE } from "./live_maps.mjs"
 import { fromBase64 } from "../../../viz/web/maps.mjs";
 import { MapsView } from "../../../viz/web/maps_view.mjs";
 import { Model } from "./modules.mjs";
-import { ask, descending, occlusion, Question, removal } from "./questions.mjs";
+import { ask, descending, occlusion, Question } from "./questions.mjs";
 import { ShapeView } from "./shape_view.mjs";
-import { randomFrom, readShape, samplePoints, shuffled } from "./shapes.mjs";
+import { readShape, samplePoints } from "./shapes.mjs";
 
-const MOST_POINTS = 2048, PATCHES = 32, STEPS = 13, SETTLE = 250, SEED = 0;
-const ORDERS = [["what it looks at", "attention"], ["by occlusion", "occlusion"], ["at random", "random"]];
+const MOST_POINTS = 2048, PATCHES = 32, SETTLE = 250, SEED = 0;
 const NONE = "no second model";
 
 class Live {
   constructor(data) {
-    Object.assign(this, { data, models: {}, times: [], run: 0 });
+    Object.assign(this, { data, models: {}, run: 0 });
     this.camera = new Camera(data.camera);
     this.palettes = palettesOf(data);
     this.shapes = data.shapes.map(({ name, points, size }) => {
@@ -29,15 +28,10 @@ class Live {
     this.sides = [new Side(names, 1, begin), new Side([NONE, ...names], 2, begin)];
     this.sides[1].select.value = names[1] ?? NONE;
     this.chosenPoints = listenToControls(this);
-    try {
-      this.shapeView = new ShapeView(element("shape"), this.camera, this.palettes, {
-        turned: () => this.view?.redraw(), brush: (points) => this.brush(points), rest: () => this.#settle(),
-      });
-      new ResizeObserver(() => this.shapeView.layOut()).observe(element("shape"));
-    } catch (error) {
-      if (error.message !== "no WebGL 2") throw error;
-      element("shape").replaceWith("This browser offers no WebGL 2: the models answer, but the shape cannot be drawn.");
-    }
+    this.shapeView = new ShapeView(element("shape"), this.camera, this.palettes, {
+      turned: () => this.view?.redraw(), brush: (points) => this.brush(points), rest: () => this.#settle(),
+    });
+    new ResizeObserver(() => this.shapeView.layOut()).observe(element("shape"));
     this.open(0);
   }
 
@@ -55,7 +49,7 @@ class Live {
     const vertices = up === "z" ? shape.vertices : shape.vertices.map(fromY);
     this.points = samplePoints({ ...shape, vertices }, MOST_POINTS, SEED);
     say(element("shape-name"), shape.name);
-    say(element("upward"), isFile ? `${up} is up in this file: choose the other axis if it lies on its side` : "");
+    say(element("upward"), isFile ? `upward axis: ${up}; choose another if the shape lies on its side` : "");
     this.begin();
   }
 
@@ -138,30 +132,24 @@ class Live {
 
   /** Run all models, and show their answers and maps. */
   answer() {
-    const { question } = this, posed = question.posed(), seen = question.seen(posed), begun = performance.now();
+    const { question } = this, posed = question.posed(), seen = question.seen(posed);
     if (!seen.length) {
-      say(element("fault"), "no points are left to ask about: bring some back");
+      say(element("fault"), "no points are left: restore some");
       return;
     }
     const indices = new Map(seen.map((point, i) => [point, i])), share = question.left().length / question.count;
-    const isFirst = !this.answers;
     this.answers = this.asked.map((side) => {
       const model = this.model(side.chosen), maps = [], logits = ask(model, posed, seen, maps);
       side.show(model, logits, share);
       return { side, model, maps, indices, importance: importance(maps, seen.length) };
     });
-    // The first answer is not timed: it is slower, because the browser has not compiled the code yet.
-    if (!isFirst) this.times = [...this.times.slice(-19), (performance.now() - begun) / this.answers.length];
     Object.assign(this, { posed, seen });
-    const median = [...this.times].sort((a, b) => a - b)[Math.floor(this.times.length / 2)];
     say(element("left"), `${seen.length.toLocaleString("en")} of ${question.count.toLocaleString("en")} points`);
-    say(element("pace"), median ? `${Math.round(1000 / median)} answers a second` : "");
     this.#draw();
     this.settled = false;
   }
 
   #draw() {
-    if (!this.shapeView) return;
     const { question, posed, seen } = this, total = posed.length / 3;
     const positions = this.#positions(Array.from({ length: total }, (_, i) => i));
     const reach = reachOf(positions, this.camera);
@@ -172,7 +160,7 @@ class Live {
       seen.forEach((point, i) => { codes[number * total + point] = Math.max(1, codeOf(shown[i])); });
     });
     const captions = this.answers.map(({ side, maps }) => (
-      `${side.chosen}: ${this.influence ? "what each patch is worth" : colourOf(maps)}`
+      `${side.chosen}: ${this.influence ? "occlusion by patches" : colourOf(maps)}`
     ));
     if (element("names").textContent !== captions.join(""))
       element("names").replaceChildren(...captions.map((caption) => made("span", {}, caption)));
@@ -208,55 +196,23 @@ class Live {
     return positions;
   }
 
-  /** Run generators step by step, with pauses for the browser; return their results, or null if the shape changed. */
-  async #finish(generators, describe) {
-    const run = this.run, results = [];
-    for (const generator of generators) {
-      let step = generator.next();
-      for (; !step.done; step = generator.next()) {
-        say(element("progress"), describe(results.length, step.value));
-        await new Promise((done) => setTimeout(done));
-        if (run !== this.run) return null;
-      }
-      results.push(step.value);
-    }
-    return results;
-  }
-
-  #occlusions() {
-    const { posed, seen } = this;
-    const generators = this.answers.map(({ model, side }) => occlusion(model, posed, seen, side.best, PATCHES));
-    return this.#finish(generators, (_, patch) => `removing patch ${patch + 1}`);
-  }
-
-  /** Colour the points by how much the log-probability of the answer falls without their patch. */
+  /** Colour the points by the decrease of the log-probability of the predicted class without their patch. */
   async occlude() {
-    const falls = await this.#occlusions();
-    say(element("progress"), falls ? "coloured by what the answer loses without each patch" : "");
-    this.influence = falls?.map((values) => {
-      const most = Math.max(...values.map(Math.abs), 1e-6);
-      return values.map((fall) => 2 ** ((4 * fall) / most));
-    });
-    if (falls) this.#draw();
-  }
-
-  /** Remove points in three orders, and draw the probability of the answer against the share of points left. */
-  async compareOrders() {
-    const falls = await this.#occlusions();
-    if (!falls) return;
-    const { posed, seen } = this, random = shuffled(seen.length, randomFrom(SEED + 1));
-    for (const [number, { side, model, importance: values }] of this.answers.entries()) {
-      const options = { label: side.best, steps: STEPS };
-      const orders = [descending(values), descending(falls[number]), random];
-      const curves = await this.#finish(
-        orders.map((order) => removal(model, posed, seen, [...order], options)),
-        (order, step) => `${side.chosen}, ${ORDERS[order][0]}: ${step + 1} of ${STEPS}`,
-      );
-      if (!curves) return;
-      const lines = curves.map((points, order) => ({ points, name: ORDERS[order][0], style: ORDERS[order][1] }));
-      side.compare(lines, model.classes[side.best]);
+    const run = this.run, falls = [];
+    for (const { model, side } of this.answers) {
+      const steps = occlusion(model, this.posed, this.seen, side.best, PATCHES);
+      let step = steps.next();
+      for (; !step.done; step = steps.next()) {
+        say(element("progress"), `removing patch ${step.value + 1}`);
+        await new Promise((done) => setTimeout(done));  // the page stays responsive
+        if (run !== this.run) { say(element("progress"), ""); return; }
+      }
+      const most = Math.max(...step.value.map(Math.abs), 1e-6);
+      falls.push(step.value.map((fall) => 2 ** ((4 * fall) / most)));
     }
-    say(element("progress"), "");
+    say(element("progress"), "coloured by the decrease of the log-probability without each patch");
+    this.influence = falls;
+    this.#draw();
   }
 }
 

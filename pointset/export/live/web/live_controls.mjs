@@ -32,14 +32,13 @@ export function listenToControls(live) {
   });
   const modes = ["turn", "away", "back"];
   for (const mode of modes) element(`mode-${mode}`).onclick = () => {
-    live.shapeView?.choose(mode);
+    live.shapeView.choose(mode);
     for (const other of modes) element(`mode-${other}`).setAttribute("aria-pressed", other === mode);
   };
-  element("brush").oninput = () => { if (live.shapeView) live.shapeView.radius = Number(element("brush").value); };
+  element("brush").oninput = () => { live.shapeView.radius = Number(element("brush").value); };
   element("restore").onclick = () => live.restore();
   element("looked-at").onclick = () => live.removeLookedAt();
   element("occlude").onclick = () => live.occlude();
-  element("curves").onclick = () => live.compareOrders();
   element("mapped").onchange = () => live.showMaps(Number(element("mapped").value));
   element("reset").onclick = () => {
     for (const id of Object.keys(SLIDERS)) { element(id).value = 0; element(id).oninput(); }

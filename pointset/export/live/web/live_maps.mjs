@@ -49,8 +49,8 @@ export class LiveLayer extends Layer {
   }
 
   /** The normalised entropy of each map over the points: 1 is uniform. */
-  get spread() {
-    this.spreads ??= Array.from({ length: this.count }, (_, index) => {
+  get entropy() {
+    this.entropies ??= Array.from({ length: this.count }, (_, index) => {
       let total = 0, logs = 0;
       for (let point = 0; point < this.points; point++) {
         const value = this.value(index, point);
@@ -59,7 +59,7 @@ export class LiveLayer extends Layer {
       }
       return total > 0 && this.points > 1 ? (Math.log(total) - logs / total) / Math.log(this.points) : 1;
     });
-    return this.spreads;
+    return this.entropies;
   }
 }
 

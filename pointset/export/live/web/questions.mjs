@@ -129,18 +129,6 @@ export function* occlusion(model, posed, seen, label, patches) {
   return Float64Array.from(patch, (number) => falls[number]);
 }
 
-/** The probability of a class while points are removed in an order: [[share left, probability], ...]. A generator. */
-export function* removal(model, posed, seen, order, { label, steps }) {
-  const curve = [];
-  for (let step = 0; step < steps; step++) {
-    const gone = Math.round((step / steps) * seen.length), out = new Set(order.slice(0, gone));
-    const rest = seen.filter((_, i) => !out.has(i));
-    curve.push([rest.length / seen.length, probabilities(ask(model, posed, rest))[label]]);
-    yield step;
-  }
-  return curve;
-}
-
 /** The indices that sort values in descending order. */
 export function descending(values) {
   return Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a] || a - b);

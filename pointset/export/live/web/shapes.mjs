@@ -3,7 +3,7 @@
 /** A file that cannot be read; the message names the file, the line if there is one, and what was expected. */
 export class ReadError extends Error {}
 
-const READERS = { off: parseOff, obj: parseObj, stl: parseStl, xyz: parsePoints, txt: parsePoints, csv: parsePoints };
+const READERS = { off: parseOff, obj: parseObj, xyz: parsePoints, txt: parsePoints, csv: parsePoints };
 
 /**
  * Read a shape from the bytes of a file: vertices, a Float64Array [3 V], and triangles, an Int32Array [3 F] or null.
@@ -101,26 +101,6 @@ function parsePoints(bytes, name) {
   }
   if (!points.length) throw new ReadError(`${name}: expected points, found none`);
   return { vertices: Float64Array.from(points), triangles: null };
-}
-
-const HEADER = 84, RECORD = 50;
-
-/** Read STL: binary if the file has the size for the number of triangles in its header, else text. */
-function parseStl(bytes, name) {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const count = bytes.length < HEADER ? 0 : view.getUint32(HEADER - 4, true), vertices = [];
-  if (count && bytes.length >= HEADER + RECORD * count)
-    for (let i = 0; i < 9 * count; i++)
-      vertices.push(view.getFloat32(HEADER + RECORD * Math.floor(i / 9) + 12 + 4 * (i % 9), true));
-  else {
-    const lines = new Lines(bytes, name);
-    for (let words; (words = lines.next());)
-      if (words[0].toLowerCase() === "vertex") vertices.push(...lines.numbers(3, "3 coordinates", words.slice(1)));
-  }
-  if (vertices.length % 9 || !vertices.every(Number.isFinite))
-    throw new ReadError(`${name}: expected triangles with 3 corners of finite coordinates`);
-  const corners = Array.from({ length: vertices.length / 9 }, (_, i) => [3 * i, 3 * i + 1, 3 * i + 2]);
-  return meshOf(vertices, corners, name);
 }
 
 /** A generator of random numbers in [0, 1): mulberry32 by T. Ettinger. */
