@@ -78,7 +78,7 @@ function parseOff(bytes, name) {
   return meshOf(vertices, polygons, name);
 }
 
-/** Read Wavefront OBJ: vertices and polygons; everything else is ignored. */
+/** Read Wavefront OBJ: vertices and polygons, or vertices alone, a cloud; everything else is ignored. */
 function parseObj(bytes, name) {
   const lines = new Lines(bytes, name), vertices = [], polygons = [];
   for (let words; (words = lines.next());) {
@@ -88,6 +88,7 @@ function parseObj(bytes, name) {
     const corners = rest.map((corner) => Number(corner.split("/")[0]));
     polygons.push(corners.map((corner) => (corner > 0 ? corner - 1 : vertices.length / 3 + corner)));
   }
+  if (!polygons.length && vertices.length) return { vertices: Float64Array.from(vertices), triangles: null };
   return meshOf(vertices, polygons, name);
 }
 
