@@ -66,13 +66,13 @@ def test_shapes_stand_on_the_picture_as_the_axis_says(folder: Path, tmp_path: Pa
 
 
 def test_caches_are_verified(folder: Path, capsys: Any) -> None:
-    assert "has no cache in" in fail(capsys, "data", "verify", folder)
+    assert "has no point cache in" in fail(capsys, "data", "verify", folder)
     pointset.load_dataset(folder, up="y", points=16, cache_points=16, progress=False)
     succeed(capsys, "data", "show", folder)  # writes its picture beside the caches
     assert succeed(capsys, "data", "verify", folder).count("sound") == 1, "a picture among the caches is not one"
     (folder / "tall" / "0.obj").write_text("v 0 0 0\n")
     printed, said = fail_late(capsys, "data", "verify", folder)
-    assert "tall/0.obj has changed since the cache was made" in printed
+    assert "tall/0.obj has changed since the cache was built" in printed
     assert "rm -r" in said
 
 

@@ -152,7 +152,7 @@ def test_names_and_tables_are_looked_at_before_shapes_are_sampled(line, words, p
             folder.mkdir(parents=True)
             (folder / "one.obj").write_text(FILES["box.obj"])
     Path("a.off").write_text("")
-    monkeypatch.setattr("pointset.data.cache.build.make_shapes", None)
+    monkeypatch.setattr("pointset.data.cache.build.sample_shapes", None)
     said = fail(capsys, *shlex.split(line.format(**places)))
     assert [word for word in words.format(parts=tmp_path / "parts").split("|") if word not in said] == []
 

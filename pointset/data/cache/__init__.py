@@ -1,1 +1,1 @@
-"""Build, open and inspect caches: sampled points of shapes, kept on disk and memory-mapped."""
+"""Build, open and verify point caches: sampled points of shapes on disk, memory-mapped."""

@@ -1,10 +1,9 @@
-"""Plan, build and open caches: the points of all shapes of a split, on disk.
+"""Build and open point caches: the points of all shapes of a split, on disk.
 
-A cache is built under a lock in a folder beside it, from which an interrupted build is continued: a file for every
-finished shape, with a digest, so that a torn file counts as absent. When all are there, the arrays and the manifest
-are written in shape order to a new folder. Shapes are sampled in this process, or in several, by joblib: a worker
-receives file names and returns points, in any order, and writes nothing. Opening a cache looks at the sizes of
-its arrays, and at the sizes and times of the shapes' files; `pointset data verify` reads all bytes.
+A cache is built under a lock, in a folder beside it from which an interrupted build resumes: one file per finished
+shape, with a digest, so that an incomplete file counts as absent. Workers of joblib read and sample shapes in any
+order; this process writes them, and at the end the arrays and the manifest in the order of the shapes. Opening a cache
+compares the sizes of its arrays, and the sizes and times of the source files; `pointset data verify` reads all bytes.
 """
 
 import contextlib
@@ -14,7 +13,7 @@ import json
 import shutil
 import time
 import warnings
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -49,19 +48,18 @@ from pointset.runs.progress import progress_bar, write_line
 from pointset.runs.workers import Workers, run_in_workers
 
 DIGEST = 32
-"""Bytes at the start of the file of a finished shape."""
+"""Bytes of the digest at the start of the file of a finished shape."""
 GRACE_SECONDS = 0.5
-"""Time for which this process makes shapes before it starts workers, unless a number of workers is given."""
-MANY = 16
-"""Shapes per batch, but for slow samplers: enough to outweigh messages, few enough to lose little when stopped."""
-ROUND = 256
-"""Batches that are given out at once, so that few results wait in memory to be written."""
+"""Time for which this process samples shapes before it starts workers, unless a number of workers is given."""
+BATCH = 16
+"""Shapes per task of a worker for fast samplers: few messages, and little is lost when the build is interrupted."""
+BATCHES_AT_ONCE = 256
+"""Tasks given to the workers at once, which limits the results that wait in memory."""
 
-
-ShapeArrays = dict[str, NDArray[Any]]
-"""Points float32 [n, 3] and, if wanted, normals [n, 3] and features [n, f], by name."""
-MadeShape = tuple[CacheEntry, ShapeArrays]
-"""The entry of a shape in the manifest, and its points; none if the entry is skipped."""
+ShapeArrays = Mapping[str, NDArray[Any]]
+"""Points float32 [n, 3] and, if requested, normals [n, 3] and features [n, f], by name."""
+SampledShape = tuple[CacheEntry, ShapeArrays]
+"""The manifest entry of a shape and its arrays, which are empty if the entry is skipped."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class CachePlan:
 
     @cached_property  # used several times, and depends on all shapes
     def folder(self) -> Path:
-        """The folder of the cache, whose name ends in a hash of the format and of all that distinguishes the cache."""
+        """The folder of the cache, whose name ends in a hash of everything that identifies its content."""
         identity = {
             "folder": str(self.listing.folder),
             "classes": self.listing.classes,
@@ -88,24 +86,38 @@ class CachePlan:
         key = hashlib.sha256(json.dumps([CACHE_FORMAT, identity], sort_keys=True).encode()).hexdigest()[:16]
         return home() / "cache" / f"{self.name}-{key}"
 
+    @property
+    def unfinished(self) -> Path:
+        """The folder of the finished shapes while the cache is being built."""
+        return self.folder.with_name(self.folder.name + ".partial")
+
+
+@dataclass(frozen=True)
+class OpenCache:
+    """The manifest and the memory-mapped arrays of a finished cache."""
+
+    manifest: Manifest
+    arrays: dict[str, NDArray[Any]]
+    sampled: int = 0
+    """Shapes that were sampled by the call that returned this."""
+
 
 def load_cache(
     plan: CachePlan, *, workers: Workers | None = None, on_error: str = "raise", progress: bool = True
 ) -> PointCache:
-    """Open the cache of a plan, memory-mapped, after building it if it is missing: ragged for clouds.
-
-    A cache that is damaged, or older than its files, is built again, with a warning. One without some of the shapes is
-    opened with a warning, if `on_error` is "skip".
-    """
-    build_cache(plan, workers, on_error=on_error, progress=progress)
-    manifest = read_manifest(plan.folder)
-    kept, failures, arrays = manifest.kept, manifest.failures, manifest.open_arrays(plan.folder)
+    """Open the cache of a plan, ragged for clouds, and repeat the warnings of reading; see `open_cache`."""
+    opened = open_cache(plan, workers, on_error=on_error, progress=progress)
+    manifest, arrays = opened.manifest, dict(opened.arrays)
+    kept, failures = manifest.kept, manifest.failures
+    if remarks := [entry.remarks for entry in kept if entry.remarks]:
+        many = f"{len(remarks):,} of {len(manifest.entries):,} files are read with a remark: {remarks[0]}"
+        warnings.warn(many, UserWarning, stacklevel=5)  # the caller of load_dataset
     if failures:
         warnings.warn(
             f"{plan.name} lacks {len(failures)} of {len(manifest.entries)} shapes, whose files could not be "
             f"used ({one_line('; '.join(failures.values()), MOST_SAID)}): {plan.folder / MANIFEST_FILE} has all",
             UserWarning,
-            stacklevel=5,  # the caller of load_dataset
+            stacklevel=5,
         )
     return PointCache(
         arrays.pop("points"),
@@ -120,93 +132,83 @@ def load_cache(
     )
 
 
-def _fault(folder: Path) -> str:
-    """Why a finished cache cannot be used: a damage, or a shape's file that has changed; "" if it can."""
-    try:
-        manifest = read_manifest(folder)
-        manifest.open_arrays(folder)
-    except PointsetError as error:
-        return str(error)
-    changed = [entry.file for entry in manifest.entries if not entry.source.is_current(Path(entry.file))]
-    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-    return f"{changed[0]}{more} has changed since" if changed else ""
-
-
-def _refuse(failures: dict[str, str], finished: int, on_error: str) -> None:
-    refuse_or_leave_out(failures, finished, on_error, "files", "correct them and run again (finished shapes are kept)")
-
-
-def build_cache(
+def open_cache(
     plan: CachePlan, workers: Workers | None = None, *, on_error: str = "raise", progress: bool = True
-) -> int:
-    """Build a cache, or finish one that an interrupted run left; an existing one only if it cannot be used.
+) -> OpenCache:
+    """Open the cache of a plan, after building it if it is missing, damaged or older than its source files.
 
     A second process that builds the same cache waits for the first. If files cannot be used, after all have been tried,
     `on_error` "raise" keeps the finished shapes for the next run, and "skip" finishes the cache without the others.
-    Returns the number of shapes that were sampled.
     """
     check("on_error", on_error, OnError)
-    folder, unfinished = plan.folder, unfinished_folder(plan.folder)
-    fault = _fault(folder) if folder.is_dir() else ""
-    if fault:
-        warnings.warn(f"the point cache {folder} is made again: {fault}", UserWarning, stacklevel=6)
-    if fault or not folder.is_dir():
-        make_folder(folder.parent)
-        with full_disk_reported(folder), locked(folder.with_name(folder.name + ".lock")):
-            if fault:
-                shutil.rmtree(folder, ignore_errors=True)
-                shutil.rmtree(unfinished, ignore_errors=True)
-            if not folder.is_dir():
-                return _make_cache(plan, workers or Workers(), on_error, progress)
-    shutil.rmtree(unfinished, ignore_errors=True)
-    manifest = read_manifest(folder)
-    _refuse(manifest.failures, len(manifest.kept), on_error)
-    return 0
+    opened = _open_current(plan.folder)
+    if opened is None:
+        make_folder(plan.folder.parent)
+        with full_disk_reported(plan.folder), locked(plan.folder.with_name(plan.folder.name + ".lock")):
+            # Another process may have built it in the meantime.
+            opened = _open_current(plan.folder, remove=True) or _build(plan, workers or Workers(), on_error, progress)
+    shutil.rmtree(plan.unfinished, ignore_errors=True)
+    _refuse_failures(opened.manifest, on_error)
+    return opened
 
 
-def unfinished_folder(folder: Path) -> Path:
-    """The folder of the finished shapes of a cache that is being built."""
-    return folder.with_name(folder.name + ".partial")
+def _open_current(folder: Path, remove: bool = False) -> OpenCache | None:
+    """Open a finished cache; None if there is none or it cannot be used, which is warned of if it is removed."""
+    if not folder.is_dir():
+        return None
+    try:
+        manifest = read_manifest(folder)
+        arrays = manifest.open_arrays(folder)
+        changed = [entry.file for entry in manifest.entries if not entry.source.is_current(Path(entry.file))]
+        if changed:
+            more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+            raise PointsetError(f"{changed[0]}{more} has changed since")
+    except PointsetError as error:
+        if remove:
+            warnings.warn(f"the point cache {folder} is rebuilt: {error}", UserWarning, stacklevel=6)
+            shutil.rmtree(folder, ignore_errors=True)
+        return None
+    return OpenCache(manifest, arrays)
 
 
-def _make_cache(plan: CachePlan, workers: Workers, on_error: str, progress: bool) -> int:
-    """Make the missing shapes, then write the cache; the caller holds the lock."""
-    folder = unfinished_folder(plan.folder)
-    folder.mkdir(exist_ok=True)
-    files = {shape.name: folder / f"{row}.shape" for row, shape in enumerate(plan.listing.shapes)}
+def _refuse_failures(manifest: Manifest, on_error: str) -> None:
+    remedy = "correct them and run again (finished shapes are kept)"
+    refuse_or_leave_out(manifest.failures, len(manifest.kept), on_error, "files", remedy)
+
+
+def _build(plan: CachePlan, workers: Workers, on_error: str, progress: bool) -> OpenCache:
+    """Sample the missing shapes, then write the cache; the caller holds the lock."""
+    plan.unfinished.mkdir(exist_ok=True)
+    files = {shape.name: plan.unfinished / f"{row}.shape" for row, shape in enumerate(plan.listing.shapes)}
     entries = dict[str, CacheEntry]()
     for name, file in files.items():
         if (finished := read_shape(file)) and finished[0].source.is_current(Path(finished[0].file)):
             entries[name] = finished[0]
     before = len(entries)
     missing = [shape for shape in plan.listing.shapes if shape.name not in entries]
-    bar = progress_bar(f"making {plan.name}", "shape", len(files), show=progress, done=before)
-    with bar, contextlib.closing(make_shapes(missing, plan.sampling, workers)) as results:
+    bar = progress_bar(f"sampling {plan.name}", "shape", len(files), show=progress, done=before)
+    with bar, contextlib.closing(sample_shapes(missing, plan.sampling, workers)) as results:
         for entry, arrays in results:
             entries[entry.name] = entry
             if not entry.skipped:
                 write_shape(files[entry.name], entry, arrays)
-            elif progress and sum(bool(each.skipped) for each in entries.values()) == 1:
-                write_line(f"{entry.skipped}; the other files are still tried")  # what takes long need not be awaited
+            elif progress and sum(bool(entry.skipped) for entry in entries.values()) == 1:
+                write_line(f"{entry.skipped}; the other files are still tried")  # reported before the long build ends
             bar.update()
-    listing = plan.listing
-    manifest = Manifest(
-        str(listing.folder), tuple(listing.classes), plan.sampling, tuple(entries[name] for name in files)
-    )
-    if remarks := [entry.remarks for entry in manifest.kept if entry.remarks]:
-        warnings.warn(f"{len(remarks):,} of {len(entries):,} files are read with a remark: {remarks[0]}", stacklevel=5)
-    _refuse(manifest.failures, len(manifest.kept), on_error)
+    shapes, listing = tuple(entries[name] for name in files), plan.listing
+    manifest = Manifest(str(listing.folder), tuple(listing.classes), plan.sampling, shapes)
+    _refuse_failures(manifest, on_error)
     _write_cache(plan.folder, manifest, (files[entry.name] for entry in manifest.kept))
-    shutil.rmtree(folder)
-    return len(manifest.kept) - before
+    return OpenCache(manifest, manifest.open_arrays(plan.folder), len(manifest.kept) - before)
 
 
-def sample_shape(shape: ShapeFile, sampling: Sampling) -> MadeShape:
-    """Make the points of one file; after any failure, the entry is skipped and has the reason."""
-    source, arrays, reason, caught = Source(-1, -1, None), ShapeArrays(), "", list[warnings.WarningMessage]()
+def sample_shape(shape: ShapeFile, sampling: Sampling) -> SampledShape:
+    """Read or sample the points of one file; after any failure, the entry is skipped and holds the reason."""
+    source, reason, caught = Source(-1, -1, None), "", list[warnings.WarningMessage]()
+    arrays: ShapeArrays = {}
     try:  # readers and samplers can raise many errors, which must not stop the other files
         with naming(shape.path, PointsetError), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")  # said once for all files, also by other processes
+            warnings.simplefilter("always")  # collected here, and repeated when the cache is opened
             source = Source.of(shape.path)
             arrays = _arrays(shape, sampling)
             if not source.is_current(shape.path):
@@ -264,27 +266,30 @@ def _write_cache(target: Path, manifest: Manifest, files: Iterable[Path]) -> Non
                 np.lib.format.write_array_header_1_0(array, header)
             for file in files:
                 if not (finished := read_shape(file)):
-                    raise PointsetError(f"{file} is damaged: run the command again, which makes its shape again")
+                    raise PointsetError(f"{file} is damaged: run the command again, which samples its shape again")
                 for name, array in arrays.items():
                     array.write(finished[1][name])
         (folder / MANIFEST_FILE).write_bytes(manifest.as_json())
 
 
-def make_shapes(shapes: Sequence[ShapeFile], sampling: Sampling, workers: Workers) -> Generator[MadeShape, None, None]:
-    """Make the points of many files, in any order; a PointsetError if a worker process dies."""
+def sample_shapes(
+    shapes: Sequence[ShapeFile], sampling: Sampling, workers: Workers
+) -> Generator[SampledShape, None, None]:
+    """Sample many files, and yield the results in any order; a PointsetError if a worker process dies."""
     from joblib import delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    left, batch = iter(shapes), MANY if sampling.sampler == "uniform" else 1
+    waiting, batch = iter(shapes), BATCH if sampling.sampler == "uniform" else 1
     if sampling.sampler == "poisson" and shapes:
-        import_open3d()  # raises here rather than for every mesh
+        import_open3d()  # one error here rather than one for every mesh
     end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)
     while workers.cores == 1 or time.monotonic() < end:
-        if (shape := next(left, None)) is None:
+        if (shape := next(waiting, None)) is None:
             return
         yield sample_shape(shape, sampling)
     try:
-        while tasks := [delayed(sample_shape)(shape, sampling) for shape in itertools.islice(left, ROUND * batch)]:
+        while shapes := list(itertools.islice(waiting, BATCHES_AT_ONCE * batch)):
+            tasks = [delayed(sample_shape)(shape, sampling) for shape in shapes]
             yield from run_in_workers(tasks, workers, workers.cores, batch=batch)
     except BrokenProcessPool as error:
         raise PointsetError(

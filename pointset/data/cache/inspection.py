@@ -48,14 +48,12 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
             raise PointsetError(f"{root} cannot be verified: the digests of its files are not known")
         faults = tuple(fault for name in card.files if (fault := card.fault_of(root, name)))
         return [Verified(root, len(card.files), 0, faults, "files")]
-    called = re.compile(rf"{re.escape(root.name)}-[^/]+-[0-9a-f]{{16}}")
-    caches = [
-        folder for folder in sorted((home() / "cache").glob("*")) if folder.is_dir() and called.fullmatch(folder.name)
-    ]
-    verified = [found for folder in caches if (found := _verify_cache(folder, root, progress))]
+    pattern = re.compile(rf"{re.escape(root.name)}-[^/]+-[0-9a-f]{{16}}")
+    folders = [path for path in sorted((home() / "cache").glob("*")) if path.is_dir() and pattern.fullmatch(path.name)]
+    verified = [result for folder in folders if (result := _verify_cache(folder, root, progress))]
     if not verified:
         raise PointsetError(
-            f"{name_or_folder} has no point cache in {home() / 'cache'}: it is made when the data is used"
+            f"{name_or_folder} has no point cache in {home() / 'cache'}: it is built when the data is used"
         )
     return verified
 

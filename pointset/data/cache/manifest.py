@@ -26,30 +26,30 @@ from pointset.runs.files import read_file
 from pointset.runs.progress import followed
 
 CACHE_FORMAT = 5
-"""Version of the files of a cache and of the readers' and samplers' results; caches of another have other folders."""
+"""Version of the files, and of the results of readers and samplers; it is part of the hash in a cache's name."""
 MANIFEST_FILE = "manifest.json"
 
 
 @dataclass(frozen=True)
 class Sampling(Checked):
-    """How shapes become points: meshes are sampled, clouds are read."""
+    """How points are made from files: meshes are sampled, clouds are read."""
 
     points: PointCount | None
     """Points per mesh, P; None for clouds, which keep all but isolated points."""
     sampler: Sampler | Literal["as released"] = "uniform"
-    """The sampler; `AS_RELEASED` for clouds."""
+    """The sampler of meshes; `AS_RELEASED` for clouds."""
     seed: Seed = 0
-    """Each mesh is sampled with its own seed, derived from this one and the shape's name."""
+    """Seed of the dataset; the seed of each mesh is derived from it and the shape's name."""
     normals: bool = False
-    """Keep the unit normal at each point too."""
+    """True if unit normals are kept."""
     features: tuple[str, ...] = ()
-    """Names of other point features of clouds to keep."""
+    """Names of other point features of clouds that are kept."""
     keep_outliers: bool = False
     """Keep isolated points of clouds too; see `pointset.data.outliers`."""
 
     @classmethod
     def of(cls, kind: FileKind, options: DataOptions) -> Self:
-        """The sampling of a folder of meshes, or of clouds."""
+        """Return the sampling of a folder of meshes, or of clouds."""
         if kind == "clouds":
             return cls(None, AS_RELEASED, 0, options.has_normals, options.further, options.keep_outliers)
         return cls(options.cache_points, options.sampler, options.data_seed, options.has_normals)
@@ -61,33 +61,33 @@ class Sampling(Checked):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """One version of a shape's file."""
+    """Identity of a source file's content."""
 
     bytes: int
-    """Size."""
+    """Size of the file."""
     modified_ns: int
-    """Time of the latest modification."""
+    """Time of the last modification, in nanoseconds."""
     blake2b: str | None
     """Digest of the contents; None if they could not be read."""
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """The current version of a file; an OSError if it cannot be read."""
-        facts = path.stat()
-        return cls(facts.st_size, facts.st_mtime_ns, hash_source(path))
+        """Return the identity of a file; an OSError if it cannot be read."""
+        status = path.stat()
+        return cls(status.st_size, status.st_mtime_ns, hash_source(path))
 
     def is_current(self, path: Path) -> bool:
-        """True if the file still has these contents, which are read only if its size or time differ."""
+        """Return True if the file has not changed; its content is read only if its size or time differ."""
         try:
-            facts = path.stat()
-            same = (facts.st_size, facts.st_mtime_ns) == (self.bytes, self.modified_ns)
+            status = path.stat()
+            same = (status.st_size, status.st_mtime_ns) == (self.bytes, self.modified_ns)
             return same or hash_source(path) == self.blake2b
         except OSError:
             return self.blake2b is None  # unchanged if it could not be read before either
 
 
 def hash_source(path: Path) -> str:
-    """BLAKE2b digest of the contents, 32 hexadecimal digits; an OSError if they cannot be read."""
+    """Return the BLAKE2b digest of a file, 32 hexadecimal digits; an OSError if it cannot be read."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
@@ -102,13 +102,13 @@ class CacheEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     checksums: dict[str, str] = {}
     """BLAKE2b digests of its points in each array."""
     skipped: str = ""
-    """The reason why it has no points; empty if it has some."""
+    """The reason why the shape has no points; empty if it has points."""
     size: int | None = None
     """Number of points, for clouds."""
     width: int | None = None
     """Number of features per point, f, if any."""
     remarks: str = ""
-    """The warnings that were given when it was read."""
+    """Warnings raised when the file was read."""
 
 
 @dataclass(frozen=True)
@@ -127,16 +127,16 @@ class Manifest:
 
     @property
     def failures(self) -> dict[str, str]:
-        """The reasons why other shapes could not be used, by name."""
+        """Reasons why the other shapes have no points, by name."""
         return {entry.name: entry.skipped for entry in self.entries if entry.skipped}
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
-        """The first point of each kept shape among all points, and the number of all points, [M + 1]."""
+        """Index of the first point of each kept shape, and the total number of points, [M + 1]."""
         return np.cumsum([0, *(self.sampling.points or entry.size or 0 for entry in self.kept)])
 
     def shape(self, array: str) -> tuple[int, ...]:
-        """The shape of an array; a PointsetError if the shapes differ in their number of features."""
+        """Return the shape of an array; a PointsetError if the shapes differ in their number of features."""
         columns = 3
         if array == "features":
             names = ", ".join(self.sampling.features)
@@ -145,7 +145,7 @@ class Manifest:
         return (int(self.offsets[-1]), columns) if points is None else (len(self.kept), points, columns)
 
     def open_arrays(self, folder: Path) -> dict[str, NDArray[Any]]:
-        """Memory-map the arrays; a PointsetError if one has another type or size than was written."""
+        """Memory-map the arrays; a PointsetError if one has an unexpected type or size."""
         arrays = {}
         for name in self.sampling.arrays:
             try:
@@ -153,12 +153,12 @@ class Manifest:
             except (OSError, ValueError, EOFError) as error:
                 raise PointsetError(f"{name}.npy cannot be read ({one_line(error, QUOTED)})") from error
             if (array.dtype, array.shape) != (np.dtype("<f4"), self.shape(name)):
-                raise PointsetError(f"{name}.npy has {described(array)}, and {list(self.shape(name))} were written")
+                raise PointsetError(f"{name}.npy has {described(array)}, expected {list(self.shape(name))}")
             arrays[name] = array
         return arrays
 
     def as_json(self) -> bytes:
-        """The manifest as a file."""
+        """Return the content of the manifest file."""
         head = {"format": CACHE_FORMAT, "version": pointset.__version__, "folder": self.folder, "classes": self.classes}
         content = {**head, **self.sampling.as_dict(), "shapes": self.entries}
         return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
@@ -169,7 +169,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         content = msgspec.json.decode(read_file(folder / MANIFEST_FILE))
         if content["format"] != CACHE_FORMAT:
-            raise PointsetError(f"it has format {content['format']}, and this version of pointset reads {CACHE_FORMAT}")
+            raise PointsetError(f"it has format {content['format']}, expected {CACHE_FORMAT}")
         entries = msgspec.convert(content["shapes"], tuple[CacheEntry, ...])
         return Manifest(content["folder"], tuple(content["classes"]), msgspec.convert(content, Sampling), entries)
     except FileNotFoundError as error:
@@ -180,7 +180,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def cache_faults(folder: Path, *, progress: bool = True) -> Iterator[str]:
-    """What differs from the manifest, as sentences: reads every number of a cache and every source file."""
+    """Yield a sentence for each difference from the manifest; reads all arrays of a cache and all source files."""
     try:
         manifest = read_manifest(folder)
         arrays = manifest.open_arrays(folder)
@@ -196,7 +196,7 @@ def cache_faults(folder: Path, *, progress: bool = True) -> Iterator[str]:
     for entry in followed(manifest.entries, "reading files", "shape", len(manifest.entries), show=progress):
         try:
             if hash_source(Path(entry.file)) != entry.source.blake2b:
-                yield f"{entry.file} has changed since the cache was made"
+                yield f"{entry.file} has changed since the cache was built"
         except OSError as error:
             if entry.source.blake2b is not None:
                 yield f"{entry.file} cannot be read any more: {error.strerror or error}"

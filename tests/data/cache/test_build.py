@@ -20,9 +20,9 @@ from toy import TETRAHEDRON, flip, kill_at, write_mesh
 from pointset import PointsetError, load_dataset
 from pointset.data import PointCache, read_mesh, sample_points
 from pointset.data.cache import build as cache_build
-from pointset.data.cache.build import CachePlan, MadeShape, build_cache, load_cache, read_shape, unfinished_folder
+from pointset.data.cache.build import CachePlan, SampledShape, load_cache, open_cache, read_shape
 from pointset.data.cache.inspection import verify_dataset
-from pointset.data.cache.manifest import CACHE_FORMAT, Sampling, cache_faults, read_manifest
+from pointset.data.cache.manifest import CACHE_FORMAT, Sampling, cache_faults
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.sampling import seed_for
 from pointset.data.unusable import UnreadableShapesError
@@ -42,9 +42,8 @@ class Built(NamedTuple):
 
 def build(folder: Path, workers: int | None = None, *, on_error: str = "raise", **options: Any) -> Built:
     plan = plan_of(folder, **options)
-    sampled = build_cache(plan, Workers(workers), on_error=on_error, progress=False)
-    manifest = read_manifest(plan.folder)
-    return Built(plan.folder, len(manifest.kept), sampled, manifest.failures)
+    opened = open_cache(plan, Workers(workers), on_error=on_error, progress=False)
+    return Built(plan.folder, len(opened.manifest.kept), opened.sampled, opened.manifest.failures)
 
 
 def plan_of(folder: Path, split: str = "train", **options: Any) -> CachePlan:
@@ -73,22 +72,22 @@ def meshes(tmp_path):
 @pytest.mark.slow
 def test_neither_order_nor_workers_change_a_byte(home, meshes, monkeypatch):
     assert build(meshes, workers=1).sampled == TRAINING
-    whole, make_shapes = contents(home), cache_build.make_shapes
+    whole, sample_shapes = contents(home), cache_build.sample_shapes
     assert len(whole) == 3
 
-    def shuffled(jobs: list[Any], *rest: Any) -> Iterator[MadeShape]:
-        yield from make_shapes(random.Random(7).sample(jobs, len(jobs)), *rest)
+    def shuffled(jobs: list[Any], *rest: Any) -> Iterator[SampledShape]:
+        yield from sample_shapes(random.Random(7).sample(jobs, len(jobs)), *rest)
 
-    monkeypatch.setattr(cache_build, "make_shapes", shuffled)
+    monkeypatch.setattr(cache_build, "sample_shapes", shuffled)
     for workers in (1, 2):
         shutil.rmtree(home)
         assert build(meshes, workers).sampled == TRAINING
         assert contents(home) == whole, workers
 
 
-def finished(folder: Path) -> set[int]:
+def finished(plan: CachePlan) -> set[int]:
     """The rows of the finished shapes of a cache that is being built."""
-    return {int(file.stem) for file in unfinished_folder(folder).glob("*.shape") if read_shape(file)}
+    return {int(file.stem) for file in plan.unfinished.glob("*.shape") if read_shape(file)}
 
 
 @pytest.mark.slow
@@ -99,14 +98,14 @@ def finished(folder: Path) -> set[int]:
 def test_a_build_that_is_killed_is_taken_up(home, few, owner, name, calls):
     break_mesh(few, "class0/train/shape0.off")
     plan = plan_of(few)
-    build_few = partial(build_cache, plan, Workers(1), on_error="skip", progress=False)
+    build_few = partial(open_cache, plan, Workers(1), on_error="skip", progress=False)
     build_few()
     whole = contents(home)
     for call in calls:
         shutil.rmtree(home)
         kill_at(call, owner, name, build_few)
-        kept = finished(plan.folder)
-        made = build_few()
+        kept = finished(plan)
+        made = build_few().sampled
         assert contents(home) == whole, call
         assert made in (0, 5 - len(kept)), call
 
@@ -117,21 +116,21 @@ def test_damaged_and_outdated_shapes_are_made_again(home, meshes, cut):
     plan = plan_of(meshes)
     bad = break_mesh(meshes, "class0/train/shape0.off")
     with pytest.raises(UnreadableShapesError):
-        build_cache(plan, Workers(1), progress=False)
-    assert finished(plan.folder) == set(range(1, 48))
-    file = unfinished_folder(plan.folder) / "20.shape"
+        open_cache(plan, Workers(1), progress=False)
+    assert finished(plan) == set(range(1, 48))
+    file = plan.unfinished / "20.shape"
     if cut:
         os.truncate(file, file.stat().st_size - 100)
     else:
         flip(file, -100)
-    assert finished(plan.folder) == set(range(1, 48)) - {20}
+    assert finished(plan) == set(range(1, 48)) - {20}
     bad.write_text(TETRAHEDRON.format(size=1))
     (meshes / "class2/train/shape47.off").write_text(TETRAHEDRON.format(size=99))
     outdated = {row for row, one in enumerate(plan.listing.shapes) if one.path.name in ("shape0.off", "shape47.off")}
-    assert build_cache(plan, Workers(1), progress=False) == len({20} | outdated)
+    assert open_cache(plan, Workers(1), progress=False).sampled == len({20} | outdated)
     resumed = contents(home)
     shutil.rmtree(home)
-    build_cache(plan, Workers(1), progress=False)
+    open_cache(plan, Workers(1), progress=False)
     assert contents(home) == resumed
 
 
@@ -167,7 +166,7 @@ def test_skipped_meshes_are_left_out_and_listed(home, meshes):
     with pytest.raises(UnreadableShapesError, match="3 of 48"):
         build(meshes)
     (meshes / BAD[0]).write_text(TETRAHEDRON.format(size=1))
-    with pytest.warns(UserWarning, match=r"is made again: .*shape0.off has changed"):
+    with pytest.warns(UserWarning, match=r"is rebuilt: .*shape0.off has changed"):
         assert len(build(meshes, on_error="skip").failures) == 2
 
 
@@ -224,18 +223,19 @@ def test_a_killed_worker_is_named_and_the_next_run_continues(home, meshes, monke
 def test_two_builds_at_once_make_one_cache(home, meshes):
     """In threads, which a lock of a file separates like processes."""
     with ThreadPoolExecutor(2) as threads:
-        builds = [threads.submit(build_cache, plan_of(meshes), Workers(1), progress=False) for _ in range(2)]
-    assert sorted(made.result() for made in builds) == [0, 48]
+        builds = [threads.submit(open_cache, plan_of(meshes), Workers(1), progress=False) for _ in range(2)]
+    assert sorted(made.result().sampled for made in builds) == [0, 48]
     assert len([path for path in (home / "cache").iterdir() if path.is_dir()]) == 1
 
 
-def test_remarks_of_many_files_are_one_warning(home, few):
+def test_remarks_of_many_files_are_one_warning_which_is_repeated(home, few):
     for path in few.rglob("*.off"):
         path.write_text(path.read_text().replace("4 4 6", "4 5 6") + "2 0 1\n")
     with pytest.warns(UserWarning, match=r"6 of 6 files are read with a remark: .*1 of 5 faces") as warned:
         assert len(load_dataset(few, points=5, cache_points=20, progress=False)) == 6
     assert len(warned) == 1
-    assert len(load_dataset(few, points=5, cache_points=20, progress=False)) == 6
+    with pytest.warns(UserWarning, match=r"6 of 6 files are read with a remark"):
+        load_dataset(few, points=5, cache_points=20, progress=False)
 
 
 def cache_of(folder: Path, *, points: int = 11, normals: bool = False, **options: object) -> PointCache:
@@ -252,11 +252,11 @@ def test_a_cache_is_made_once_and_then_mapped(home, few):
     assert isinstance(first.points, np.memmap)
     assert not first.points.flags.writeable
     assert first.labels.tolist() == [0, 0, 0, 1, 1, 1]
-    assert build_cache(plan_of(few, points=11, normals=False)) == 0
+    assert open_cache(plan_of(few, points=11, normals=False)).sampled == 0
     np.testing.assert_array_equal(first.points, cache_of(few).points)
     path = caches(home)[0] / "manifest.json"
     path.write_text(path.read_text().replace('"version": "', '"version": "99.'))
-    assert build_cache(plan_of(few, points=11, normals=False)) == 0, "a cache of another version is used"
+    assert open_cache(plan_of(few, points=11, normals=False)).sampled == 0, "a cache of another version is used"
     content = json.loads(path.read_text())
     assert {"format", "version", "sampler", "points", "seed", "classes"} <= content.keys()
     assert content["shapes"][0]["source"]["bytes"] == (few / first.names[0]).stat().st_size
@@ -296,7 +296,7 @@ def test_the_cache_of_a_changed_mesh_is_made_again(home, few, same_time):
     path.write_text(TETRAHEDRON.format(size=99 if same_time else 9))
     assert (path.stat().st_size != facts.st_size) == same_time
     os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns + (0 if same_time else 1)))
-    with pytest.warns(UserWarning, match=r"is made again: .*shape2.off has changed"):
+    with pytest.warns(UserWarning, match=r"is rebuilt: .*shape2.off has changed"):
         after = cache_of(few)
     same = [np.array_equal(*pair) for pair in zip(before.points, after.points, strict=True)]
     assert [name for name, equal in zip(after.names, same, strict=True) if not equal] == ["class0/train/shape2.off"]
@@ -359,7 +359,7 @@ def test_a_damaged_cache_is_made_again(kind, root):
         damage()
         (problem,) = cache_faults(folder, progress=False)
         assert re.search(words, problem)
-        with pytest.warns(UserWarning, match=f"is made again: .*{words}"):
+        with pytest.warns(UserWarning, match=f"is rebuilt: .*{words}"):
             loaded = load(root / kind)
         assert all(np.array_equal(loaded[array], whole[array]) for array in whole)
         shutil.rmtree(folder)
@@ -408,3 +408,11 @@ def test_skipped_shapes_do_no_harm_while_their_meshes_stay(home, few):
     bad.write_text(TETRAHEDRON.format(size=1))
     (found,) = verify_dataset(few, progress=False)
     assert "shape0.off has changed" in found.problems[0]
+
+
+def test_a_finished_cache_parses_its_manifest_once(home, few, monkeypatch):
+    cache_of(few)
+    parsed, read = [], cache_build.read_manifest
+    monkeypatch.setattr(cache_build, "read_manifest", lambda folder: parsed.append(folder) or read(folder))
+    cache_of(few)
+    assert len(parsed) == 1
