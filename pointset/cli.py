@@ -25,7 +25,7 @@ LONGEST_MESSAGE = 5000
 """Characters of a message: the longest path that there is, and a sentence."""
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 SIGNAL_WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
-RESUMABLE = (["train"], ["compare"], ["data", "fetch"])
+RESUMABLE = (["train"], ["compare"])
 """Commands that continue the work of an earlier call."""
 
 

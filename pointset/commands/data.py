@@ -179,7 +179,7 @@ def _in_words(overview: dict[str, Any]) -> Iterator[str]:
 
 @app.command
 def fetch(name: str, /) -> Result:
-    """Download and unpack the data of a card. If interrupted, run the same command again to continue.
+    """Download and unpack the data of a card; an interrupted download starts again.
 
     Args:
         name: Name of the card.

@@ -29,6 +29,10 @@ class _Bar(tqdm):
         few = values["total"] and values["n"] - values["initial"] < KNOWN_SHARE * values["total"]
         return values | {"rate": 0.0} if few else values
 
+    def reset(self, total: float | None = None) -> None:
+        """Set the count to zero without a line; pooch does so before its last update."""
+        self.n = 0
+
 
 # tqdm's own lock is one between processes: from Python 3.14 on, an interrupted command would report it as leaked.
 _Bar.set_lock(threading.RLock())

@@ -1,13 +1,12 @@
-"""Download, check and unpack the data of a card; pooch, the usual library, cannot resume a download of gigabytes."""
+"""Download the archive of a card with pooch, verify it, and unpack it."""
 
+import logging
 import shutil
 import tarfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
-
-import requests
 
 from pointset.data.catalogue.cards import Card, Download, file_digest, load_card
 from pointset.data.catalogue.locate import home, locate_data, make_folder, present_folder
@@ -17,18 +16,19 @@ from pointset.runs.files import require_unpackable
 from pointset.runs.locks import locked
 from pointset.runs.progress import progress_bar
 
-BLOCK = 1 << 16
 TIMEOUT = (15, 60)
 """Seconds to wait for a connection, and for the next bytes."""
+RETRIES = 3
+"""Further attempts at each mirror after a lost connection or a wrong checksum."""
 METADATA = "__MACOSX"
 """A folder that macOS adds to archives."""
 
 
 def fetch(name: str, *, progress: bool = True) -> Path:
-    """Download and unpack the data of a card unless it is present; an interrupted download is resumed.
+    """Download and unpack the data of a card unless it is present, and return its folder.
 
-    A second process that fetches the same data waits for the first. An archive that the user saved at the path named
-    in the message of a failed download is unpacked and kept. Returns the folder with the data.
+    A second process that fetches the same data waits for the first. An archive saved by the user at the path named in
+    the message of a failed download is verified, unpacked and kept.
     """
     card = load_card(name)
     if card.urls and present_folder(card) is None:  # checked before locking, because the home may be read-only
@@ -42,37 +42,51 @@ def fetch(name: str, *, progress: bool = True) -> Path:
 def _fetch(card: Card, parent: Path, progress: bool) -> None:
     archive = parent / PurePosixPath(urlsplit(card.urls[0]).path).name
     is_saved = archive.is_file()
-    if is_saved and (fault := _fault(archive, card.download)):
-        raise PointsetError(f"{archive} is not the archive of {card.name}: {fault}: delete it or get it again")
-    whole = archive if is_saved else download(card.urls, archive, card.download, progress=progress)
-    unpack(whole, parent / card.folder)
     if not is_saved:
-        whole.unlink()
+        download(card.urls, archive, card.download, progress=progress)
+    elif fault := _fault(archive, card.download):
+        raise PointsetError(f"{archive} is not the archive of {card.name}: {fault}: delete it or get it again")
+    unpack(archive, parent / card.folder)
+    if not is_saved:
+        archive.unlink()
 
 
 def download(urls: Sequence[str], target: Path, expected: Download, *, progress: bool = True) -> Path:
-    """Download a file from the first mirror that has the one which is expected, to a hidden file next to `target`.
+    """Download a file from the first mirror that delivers the expected one.
 
-    The next call continues it if the server supports that. A PointsetError if no mirror delivers the right file (with a
-    reason for each), or the disk is full or read-only.
+    Raises:
+        PointsetError: no mirror delivers it (with the reason for each), or the disk is full or read-only.
     """
-    part, reasons = target.with_name(f".{target.name}.part"), []
-    with full_disk_reported(target):
-        for url in urls:
-            fault = _receive_whole(url, part, expected, progress)
-            if not fault and (fault := _fault(part, expected)):
-                part.unlink()
-            if not fault:
-                return part
-            reasons.append(f"{url}: {fault}")
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel(logging.WARNING)
+    checksum = next((f"{kind}:{value}" for kind in ("sha256", "md5") if (value := getattr(expected, kind))), None)
+    reasons = []
+    for url in urls:
+        registry = pooch.create(target.parent, "", registry={target.name: checksum}, retry_if_failed=RETRIES)
+        registry.urls = {target.name: url}
+        with (
+            full_disk_reported(target),
+            progress_bar(target.name, "B", expected.size or 1, show=progress, scaled=True) as bar,
+        ):
+            try:
+                registry.fetch(target.name, downloader=pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT))
+            except (requests.RequestException, ValueError) as error:  # pooch raises ValueError for a wrong checksum
+                reasons.append(f"{url}: {one_line(error, REPEATED)}")
+                continue
+        if not (fault := _fault(target, Download(size=expected.size))):
+            return target
+        target.unlink()
+        reasons.append(f"{url}: {fault}")
     raise PointsetError(
-        f"{target.name} could not be downloaded ({'; '.join(reasons)}): run the same command again to go on, or get "
-        f"the file in another way and save it as {target}"
+        f"{target.name} could not be downloaded ({'; '.join(reasons)}): run the same command again, or get the file in "
+        f"another way and save it as {target}"
     )
 
 
 def _fault(path: Path, expected: Download) -> str:
-    """How a file differs from the expected size and digests; "" if it does not."""
+    """Return how a file differs from the expected size and digests, or ""."""
     size = path.stat().st_size
     if expected.size not in (None, size):
         return f"it has {size:,} bytes instead of {expected.size:,}"
@@ -80,45 +94,6 @@ def _fault(path: Path, expected: Download) -> str:
         digest = getattr(expected, kind)
         if digest is not None and file_digest(path, kind) != digest:
             return f"its {kind.upper()} is not the expected one"
-    return ""
-
-
-def _receive_whole(url: str, part: Path, expected: Download, progress: bool) -> str:
-    """Receive a file over as many connections as bring bytes; return why it is not whole, or ""."""
-    while (before := _size(part)) != expected.size or not before:
-        try:
-            return _receive(url, part, before, expected, progress)
-        except requests.exceptions.RequestException as error:
-            if _size(part) <= before:
-                return one_line(error, REPEATED)
-    return ""
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
-def _receive(url: str, part: Path, done: int, expected: Download, progress: bool) -> str:
-    """Receive what is missing over one connection; return the fault of an answer that is not the file, or ""."""
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
-    with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
-        if response.status_code == 416:  # the part does not begin this file
-            part.unlink()
-        response.raise_for_status()
-        if response.headers.get("Content-Type", "").startswith("text/html"):
-            return "the server sent a web page instead of the file"
-        if response.status_code != 206:
-            done = 0
-        elif not response.headers.get("Content-Range", "").startswith(f"bytes {done}-"):
-            part.unlink(missing_ok=True)
-            return "the server sent another part of the file than was asked for"
-        with (
-            part.open("ab" if done else "wb") as file,
-            progress_bar(part.name[1:-5], "B", expected.size, show=progress, done=done, scaled=True) as bar,
-        ):
-            for block in response.iter_content(BLOCK):
-                file.write(block)
-                bar.update(len(block))
     return ""
 
 
