@@ -1,12 +1,14 @@
 """Upward axes: the usual one of each file format, turning points from one to another, and the pose of a dataset."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointset.data.readers.formats import suffix_of
+from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError, quoted
 
 Axis = Literal["y", "z"]
@@ -15,8 +17,9 @@ FileUp = Literal["x", "y", "z", "-x", "-y", "-z", "auto"]
 Pose = Literal["aligned", "upright", "any"]
 TURNED = 0.75
 """From this share of the scatter of shapes that are turned at random, shapes count as turned at random."""
-USUALLY_Y = frozenset({".obj", ".glb", ".gltf"})
-"""Formats with Y up: glTF by its specification (2.0, section 3.4); OBJ does not say, but most programs write Y up."""
+USUAL_AXES: dict[str, Axis] = {".obj": "y", ".glb": "y", ".gltf": "y", ".3mf": "z", ".dae": "z"}
+"""Upward axes by file format: glTF (2.0, section 3.4) and 3MF (core, 2.3) define theirs; OBJ does not, but most
+programs write Y up; DAE files state theirs, and `upright_mesh` turns them to Z."""
 UP_TO_Z = {
     "z": [[1.0, 0, 0], [0, 1, 0], [0, 0, 1]],
     "y": [[1.0, 0, 0], [0, 0, -1], [0, 1, 0]],
@@ -29,9 +32,14 @@ UP_TO_Z = {
 
 
 def usual_up(names: Iterable[str]) -> Axis | None:
-    """The axis that usually points up in these files, by their suffixes; None if unknown or if they differ."""
-    suffixes = {suffix_of(name) for name in names}
-    return "y" if suffixes and suffixes <= USUALLY_Y else None
+    """Return the usual upward axis of these files, by their suffixes; None if unknown or if they differ."""
+    axes = {USUAL_AXES.get(suffix_of(name)) for name in names}
+    return axes.pop() if len(axes) == 1 else None
+
+
+def upright_mesh(mesh: Mesh) -> Mesh:
+    """Return the mesh with Z up if its file states another upward axis; see `Mesh.up`."""
+    return replace(mesh, vertices=turned_up(mesh.vertices, mesh.up, "z"), up="z") if mesh.up else mesh
 
 
 def check_up(up: str | None) -> None:

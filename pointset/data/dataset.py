@@ -162,7 +162,10 @@ def with_axis(options: DataOptions, names: Sequence[str], card: Card | None, fol
     If none is given, it is that of the card, or the usual one of the files, with a warning if it is y for some.
     """
     if options.up or card:
-        return dataclasses.replace(options, up=options.up or (card.up if card else None))
+        axis = options.up or (card.up if card else None)
+        # DAE files state their axis, and are read with Z up.
+        stated = {".dae"} & {suffix_of(name) for name in names} if axis == "y" else set()
+        return dataclasses.replace(options, up=axis, turned=tuple(sorted(stated | {*options.turned})))
     up: Axis = usual_up(names) or "z"
     upright = tuple(sorted({suffix_of(name) for name in names if usual_up([name]) == "y"}))
     if upright:
@@ -306,9 +309,9 @@ def load_like(
     if not (own or cache.is_centred(sets.rows.numpy())):
         sets = sets.normalized(preparation.normalize)
     of_card = load_card(sets.source).up if sets.source in list_cards() else None
-    as_loaded = [own or suffix_of(name) in options.turned for name in cache.names]
+    as_loaded = [(own and not turn) or suffix_of(name) in sets.options.turned for name in cache.names]
     usual = [of_card or preparation.usual_up(name) for name in cache.names]
-    axes = [turn or (sets.up if done else axis) for done, axis in zip(as_loaded, usual, strict=True)]
+    axes = [sets.up if done else turn or axis for done, axis in zip(as_loaded, usual, strict=True)]
     odd = [name for name, axis in zip(cache.names, axes, strict=True) if axis != sets.up]
     if not odd:
         return sets

@@ -17,7 +17,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from pointset.configuration import Count, LocalFeatures, PointCount, PositiveShare
-from pointset.data.axes import Axis, check_up, turned_up, usual_up
+from pointset.data.axes import UP_TO_Z, Axis, check_up, turned_up, upright_mesh, usual_up
 from pointset.data.local_features import stored_local_features
 from pointset.data.normalize import STANDARDIZED, is_standardized, normalize_points, normalize_rows
 from pointset.data.options import Normalize, Sampler, WithFeatures
@@ -99,7 +99,8 @@ class Preparation(WithFeatures):
             points: most points of the set; None means `points`.
             seed: seed of the points.
             up: the shape's upward axis. "auto" or None means: that of the sets, if files of the same format have it;
-                else the usual one of the format (y for OBJ, GLB and glTF); else that of the sets.
+                else that which a DAE file states, or the usual one of the format (y for OBJ,
+                GLB and glTF, z for 3MF); else that of the sets.
             keep_outliers: keep isolated points of a cloud.
             name: of the shape, for warnings; None means its path.
 
@@ -117,7 +118,7 @@ class Preparation(WithFeatures):
             require_shape_file(path)
             name, now = name or str(path), self._file_up(path, up)
             if is_mesh_file(path):
-                shape = read_mesh(path)
+                shape = read_mesh(path) if up in UP_TO_Z else upright_mesh(read_mesh(path))
             else:
                 shape = read_cloud(path, normals=self.has_normals, features=self.further)
         else:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.configuration import check
+from pointset.data.axes import upright_mesh
 from pointset.data.cache.manifest import (
     CACHE_FORMAT,
     MANIFEST_FILE,
@@ -235,7 +236,7 @@ def _arrays(shape: ShapeFile, sampling: Sampling) -> ShapeArrays:
         cloud = read_cloud(shape.path, normals=sampling.normals, features=sampling.features)
         arrays = (cloud if sampling.keep_outliers else without_outliers(cloud, str(shape.path))).arrays
     else:
-        seed, mesh = seed_for(sampling.seed, shape.name), read_mesh(shape.path)
+        seed, mesh = seed_for(sampling.seed, shape.name), upright_mesh(read_mesh(shape.path))
         points, normals = sample_points(mesh, sampling.points, seed=seed, sampler=sampling.sampler, normals=True)
         arrays = {"points": points, "normals": normals}
     return {name: arrays[name].astype("<f4", copy=False) for name in sampling.arrays}

@@ -107,7 +107,7 @@ def look_at(
         "split_rule": rule,
         "up": "y" if (known or usual_up(files)) == "y" else "z",
         "up_assumed": known is None,
-        "up_differs": known is None and len({usual_up([file]) for file in files}) > 1,
+        "up_differs": known is None and len({usual_up([file]) or "z" for file in files}) > 1,
     }
     return overview, samples
 

@@ -30,7 +30,7 @@ from pointset.data.readers.formats import (
 from pointset.data.readers.reading import read_columns
 from pointset.errors import REPEATED, PointsetError, counted, one_line, quoted
 
-FORMATS = [".off", ".obj", *sorted(MESH_SUFFIXES - {".off", ".obj"}), *sorted(CLOUD_SUFFIXES - {".ply"})]
+FORMATS = [".off", ".obj", *sorted(MESH_SUFFIXES - {".off", ".obj"}), *sorted(CLOUD_SUFFIXES - MESH_SUFFIXES)]
 """Suffixes in the order in which one of several files of a shape is chosen."""
 TABLE_HEAD = 2048
 """Bytes of a text file in which names of shapes are looked for."""

@@ -20,6 +20,8 @@ _AXIS = re.compile(r"((?:points?|pos|position|coordinates?)(?:_m)?(?:_xyz)?[:_. 
 _NUMBERED_AXES = str.maketrans("012", "xyz")
 Columns = Mapping[str, np.ndarray]
 """Arrays [n] by the names of the columns, in the order of the file."""
+DEGREES = 1000
+"""Extent in z, in those of x and y, from which these are taken for degrees: a degree has about 100 km."""
 FLOAT32 = np.finfo(np.float32)
 LEAST_STEPS = 2**8
 """Minimum number of float32 steps along a shape, below which rounding would destroy its form."""
@@ -76,6 +78,8 @@ def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cl
         raise CloudError(f"the cloud has no extent: all its {len(places):,} points are at {places[0].tolist()}")
     if fault := float32_fault(least, most):
         raise CloudError(f"the cloud {fault}")
+    if _looks_like_degrees(least, most):
+        warnings.warn("x and y look like degrees, and z like metres: project clouds to metres first", stacklevel=2)
     points = np.ascontiguousarray(places, np.float32)
     normals = unit_normals(columns[:, 3:]) if columns.shape[1] == 6 else None
     if features is not None:
@@ -90,6 +94,12 @@ def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cl
         features = np.ascontiguousarray(features, np.float32)
     x, y, z = corner.tolist()
     return Cloud(points, normals, features, corner=(x, y, z))
+
+
+def _looks_like_degrees(least: np.ndarray, most: np.ndarray) -> bool:
+    """Return True if x and y lie within 180 of 0, and z extends a thousand times as far as they do."""
+    across, up = (most - least)[:2].max(), (most - least)[2]
+    return bool(np.abs([least[:2], most[:2]]).max() <= 180 and up > DEGREES * across > 0)
 
 
 def far_corner(least: np.ndarray, most: np.ndarray) -> np.ndarray:
@@ -156,6 +166,9 @@ def unnamed_columns(table: np.ndarray, features: Sequence[str]) -> Columns:
     Six columns are points with normals; of more columns, those after z are normals only if they are wanted. A warning
     says so of five columns and more, if no feature is wanted and they are not unit normals.
     """
+    if counts_points(table):
+        warnings.warn("a first column that counts the points is not taken for x", stacklevel=2)
+        table = table[:, 1:]
     width = table.shape[1]
     if width < len(AXES):
         raise PointsetError(f"expected at least 3 numbers for each point, found {width}")
@@ -168,6 +181,16 @@ def unnamed_columns(table: np.ndarray, features: Sequence[str]) -> Columns:
     normals = (width == 6 and "columns" not in features) or (width > 6 and "normals" in features)
     names = [*AXES, *(NORMAL_COLUMNS if normals else ())]
     return dict(zip([*names, *numbered("columns", width - len(names))], table.T, strict=True))
+
+
+def counts_points(table: np.ndarray) -> bool:
+    """Return True if the first of at least four columns is 0, 1, 2, ... or 1, 2, 3, ..."""
+    count, width = table.shape
+    return (
+        width > len(AXES)
+        and count > len(AXES)
+        and any((table[:, 0] == start + np.arange(count)).all() for start in (0, 1))
+    )
 
 
 def usual_name(name: str) -> str:

@@ -1,11 +1,14 @@
 """Tell files with meshes, with point clouds and others apart, and check them before they are opened."""
 
+import io
 import re
 import warnings
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
+
+import numpy as np
 
 from pointset.errors import REPEATED, PointsetError, one_line, require_extra
 from pointset.runs.files import require_file
@@ -17,17 +20,31 @@ MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl", ".glb", ".gltf", ".3m
 NOTE_SUFFIXES = frozenset({".txt", ".csv", ".tsv"})
 """Suffixes of points as text that notes and tables have, too."""
 LIST_SUFFIXES = NOTE_SUFFIXES | {".npy", ".npz"}
-CLOUD_SUFFIXES = LIST_SUFFIXES | {".ply", ".pcd", ".las", ".laz", ".xyz", ".asc", ".pts", ".xyzn", ".xyzrgb"}
+CLOUD_SUFFIXES = LIST_SUFFIXES | {
+    ".ply",
+    ".obj",
+    ".off",
+    ".pcd",
+    ".las",
+    ".laz",
+    ".xyz",
+    ".asc",
+    ".pts",
+    ".xyzn",
+    ".xyzrgb",
+}
 SHAPE_SUFFIXES = MESH_SUFFIXES | CLOUD_SUFFIXES
 UNREAD_SUFFIXES = frozenset({".3ds", ".bin", ".e57", ".fbx", ".step", ".stp", ".usd", ".usdz", ".wrl", ".x3d"})
 """Suffixes of unsupported shape formats."""
 ARCHIVE_SUFFIXES = frozenset({".7z", ".rar", ".tar", ".tgz", ".zip"})
 MOST_HEADER = 1 << 20
 """Most bytes of the header of a PLY file."""
+_OBJ_FACE = re.compile(rb"(?m)(?:^|\r)[ \t]*f[ \t]")
+_OBJ_VERTEX = re.compile(rb"(?m)(?:^|\r)[ \t]*v[ \t]")
+_OFF_COUNTS = re.compile(rb"\s*[CNST]*(?:OFF)?\s*\d+[ \t]+(\d+)")
 LIBRARIES = {
     ".las": ("las", "laspy", "lazrs"),
     ".laz": ("las", "laspy", "lazrs"),
-    ".pcd": ("pcd", "pypcd4"),
     ".3mf": ("meshes", "lxml", "networkx"),
     ".dae": ("meshes", "collada"),
 }
@@ -58,18 +75,36 @@ def suffix_of(name: str) -> str:
 
 
 def has_faces(path: Path) -> bool:
-    """True if a PLY file's header announces faces or triangle strips; False if it cannot be read."""
+    """Return True if a PLY, OFF or OBJ file has faces or triangle strips; False if it cannot be read."""
+    suffix = path.suffix.lower()
     try:
         require_file(path, None)
         with path.open("rb") as file:
-            head = file.read(MOST_HEADER).partition(b"end_header")[0]
+            head = file.read(MOST_HEADER)
+            if suffix == ".obj":
+                return _has_obj_faces(file, head)
     except (PointsetError, OSError):
         return False
-    return re.search(rb"(?m)^[ \t]*element[ \t]+(face|tristrips)[ \t]+0*[1-9]", head.replace(b"\r", b"\n")) is not None
+    if suffix == ".off":
+        counts = _OFF_COUNTS.match(re.sub(rb"#[^\r\n]*", b"", head.removeprefix(b"\xef\xbb\xbf")))
+        return counts is None or int(counts[1]) > 0
+    head = head.partition(b"end_header")[0].replace(b"\r", b"\n")
+    return re.search(rb"(?m)^[ \t]*element[ \t]+(face|tristrips)[ \t]+0*[1-9]", head) is not None
+
+
+def _has_obj_faces(file: BinaryIO, head: bytes) -> bool:
+    """Return False if an OBJ file has vertices alone; a face is most often one of the last or the first lines."""
+    file.seek(0, io.SEEK_END)
+    file.seek(max(0, file.tell() - MOST_HEADER))
+    if any(map(_OBJ_FACE.search, (file.read(), head))):
+        return True
+    file.seek(0)
+    content = file.read()
+    return _OBJ_FACE.search(content) is not None or _OBJ_VERTEX.search(content) is None
 
 
 def is_mesh_file(path: Path) -> bool:
-    """True if a file does not hold points, by its suffix and, for .ply, its header."""
+    """Return True if a file does not hold points, by its suffix and, for .ply, .obj and .off, its content."""
     suffix = path.suffix.lower()
     return suffix not in CLOUD_SUFFIXES or (suffix in MESH_SUFFIXES and has_faces(path))
 
@@ -93,19 +128,17 @@ def require_library(suffix: str) -> None:
         require_extra(extra, f"a {suffix} file", *modules)
 
 
-def require_count(found: int, declared: int, what: str) -> None:
+def require_count(present: int, declared: int, what: str) -> None:
     """Require as many entries as a file declares."""
-    if found != declared:
-        raise PointsetError(f"declares {declared:,} {what}, and {found:,} can be read: it is cut off or damaged")
+    if present != declared:
+        raise PointsetError(f"declares {declared:,} {what}, and {present:,} can be read: it is cut off or damaged")
 
 
-def require_end(path: str | Path, rest: int, entry: int = 0, what: str = "bytes") -> None:
-    """Warn of what follows the data of a file; refuse a whole further entry, which its header does not count."""
-    more = f"has {rest:,} {what} more than its header says"
-    if entry and rest >= entry:
-        raise PointsetError(f"{more}, room for further entries: it is damaged")
-    if rest:
-        warnings.warn(f"{path}: {more}, which are not read", stacklevel=3)
+def warn_of_rest(path: str | Path, rest: bytes | np.ndarray, what: str = "bytes") -> None:
+    """Warn of what follows the data of a file, unless it is padding: zeros (PCL writes a page) and line ends."""
+    if len(rest) and (what != "bytes" or not np.isin(np.frombuffer(rest, np.uint8), list(b"\0\r\n")).all()):
+        message = f"has {len(rest):,} {what} more than its header says, which are not read"
+        warnings.warn(f"{path}: {message}", stacklevel=3)
 
 
 @contextmanager
@@ -122,6 +155,8 @@ def naming(path: Path, kind: type[PointsetError]) -> Iterator[None]:
         raise kind(f"{path}: cannot be read: {error.strerror or one_line(error, REPEATED)}") from error
     except MemoryError as error:
         raise kind(f"{path}: does not fit into memory") from error
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of libraries in Rust
+            raise
         reason = one_line(error, REPEATED) or type(error).__name__
         raise kind(f"{path}: is damaged, or not a {path.suffix} file ({reason}): restore it from a copy") from error

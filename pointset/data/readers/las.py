@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pointset.data.readers.clouds import AXES, COLOR_COLUMNS, Columns, numbered
-from pointset.data.readers.formats import require_count, require_end
+from pointset.data.readers.formats import require_count, warn_of_rest
 from pointset.errors import PointsetError
 from pointset.runs.files import require_file
 
 FULL_INTENSITY = 65535
+UNCHUNKED = b"\1\0"
+"""The compressor of LASzip 1, in the first bytes of its record; lazrs (0.8) panics on its files."""
 VLRS, POINTS, FORMAT, EVLRS = slice(100, 104), slice(96, 100), 104, slice(243, 247)
 """Places in the header: the numbers of records, the offset of the points, and their format."""
 COMPRESSED, UNKNOWN = 0x80, 2**64 - 1
@@ -29,10 +32,10 @@ def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     # The parallel backend makes room for a whole chunk, of a size that damage can make huge.
     with laspy.open(path, laz_backend=laspy.LazBackend.Lazrs) as reader:
         header = reader.header
-        if not header.are_points_compressed and not header.number_of_evlrs:
-            size, room = header.point_format.size, len(content) - header.offset_to_point_data
-            require_count(room // size, header.point_count, "points")
-            require_end(path, room % size)
+        if not header.are_points_compressed:
+            _check_end(path, content, header)
+        elif any(vlr.record_data[:2] == UNCHUNKED for vlr in header.vlrs.get("LasZipVlr")):
+            raise PointsetError("was packed in one chunk by LASzip 1, which lazrs cannot read: save it again by laszip")
         if not all(header.scales):
             raise PointsetError(f"has a scale of 0 in its header, {header.scales.tolist()}: it is damaged")
         record = reader.read_points(header.point_count)
@@ -51,6 +54,18 @@ def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     if colors and len(record) and max(columns[name].max() for name in colors) <= 255:  # as many programs write them
         columns |= {name: columns[name].astype(np.uint8) for name in colors}
     return columns
+
+
+def _check_end(path: Path, content: np.ndarray, header: Any) -> None:
+    """Refuse a count of points that contradicts the file, and warn of other bytes after the points."""
+    start, size = header.offset_to_point_data, header.point_format.size
+    blocks = (header.start_of_first_evlr, header.start_of_waveform_data_packet_record)
+    end = min([block for block in blocks if block > start] + [len(content)])
+    require_count(min((end - start) // size, header.point_count), header.point_count, "points")
+    rest = content[start + header.point_count * size : end]
+    if rest.any() and not len(rest) % size:  # as after a scan that was interrupted
+        raise PointsetError(f"has {len(rest) // size:,} points more than its header says: it is damaged")
+    warn_of_rest(path, rest)
 
 
 def _require_counts(content: np.ndarray) -> None:

@@ -1,28 +1,33 @@
-"""Lines of text with numbers, parsed by numpy, which name the first line that is wrong."""
+"""Text with numbers: parsed by numpy, or line by line where the lines differ or an error needs its line."""
 
 import io
 import re
-from bisect import bisect_left
-from copy import copy
 
 import numpy as np
 
 from pointset.data.readers.meshes import MeshError
 from pointset.errors import quoted
 
-BLANKS = b" \t\n\v"
+BLANKS = b" \t\n"
 _NUMBERS = BLANKS + b"0123456789+-.eEnNaAiIfFtTyY"
 _COMMENT = re.compile(rb"#[^\n]*")
 _EXCERPT = 40
+Line = tuple[int, bytes]
+"""The number of a line in its file, from 1, and its text."""
 
 
 def plain_text(content: bytes) -> bytes:
-    r"""The text without a byte order mark, and without comments from # on; every line ends in \n."""
+    r"""Return the text without a byte order mark and comments from # on; every line ends in \n."""
     text = content.removeprefix(b"\xef\xbb\xbf").replace(b"\v", b" ").replace(b"\f", b" ")
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     text = text.replace(b"nan(ind)", b"nan")  # as programs for Windows write it
     return _COMMENT.sub(b"", text) if b"#" in text else text
+
+
+def lines_of(text: bytes, first: int = 1) -> list[Line]:
+    """Return the lines with words of a text made by `plain_text`, whose first line has the number `first`."""
+    return [(number, line) for number, line in enumerate(text.split(b"\n"), first) if not line.isspace() and line]
 
 
 def number_table(block: bytes) -> np.ndarray | None:
@@ -43,89 +48,42 @@ def flat_numbers(block: bytes) -> np.ndarray | None:
         return None
 
 
-class Lines:
-    r"""The lines with words of a text made by `plain_text`, or some of them. A \v joins two lines into one.
+def numbers_of(lines: list[Line], name: str) -> np.ndarray:
+    """Return the numbers of all lines, one after the other; a MeshError for the first word that is not a number."""
+    numbers = flat_numbers(b"\n".join(text for _, text in lines))
+    if numbers is None:
+        require(lines, np.array([flat_numbers(text) is not None for _, text in lines]), name, "expected only numbers")
+    return np.empty(0) if numbers is None else numbers
 
-    Attributes:
-        starts: offsets [lines] of their first words.
-        ends: offsets [lines] of the next lines.
+
+def widths_of(lines: list[Line]) -> np.ndarray:
+    """Return the numbers of words of all lines."""
+    return np.array([len(text.split()) for _, text in lines], np.int64)
+
+
+def coordinates(lines: list[Line], name: str, allowed: tuple[int, ...], expected: str) -> np.ndarray:
+    """Return the first three numbers of each line [lines, 3], which has as many words as one of those `allowed`.
+
+    Raises:
+        MeshError: a line has another number of words, a word that is not a number, or a coordinate that is not finite.
     """
-
-    def __init__(self, text: bytes, name: str, offset: int = 0) -> None:
-        self.text, self.name = text, name
-        characters = np.frombuffer(text, np.uint8)[offset:]
-        starts = np.concatenate([[0], np.flatnonzero(characters == ord("\n")) + 1])
-        starts = starts[: -1 if starts[-1] == len(characters) else None]
-        if (characters[starts] <= ord(" ")).any():
-            starts = starts[characters[starts] != ord("\n")]
-        if (characters[starts] <= ord(" ")).any():  # blanks before the first word, or in an empty line
-            words = _word_starts(text[offset:])
-            firsts = np.searchsorted(words, starts)
-            starts = words[firsts[np.diff(firsts, append=len(words)) > 0]]
-        self.starts = starts + offset
-        self.ends = np.append(self.starts[1:], len(text))
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def __getitem__(self, chosen: slice | np.ndarray) -> "Lines":
-        lines = copy(self)
-        lines.starts, lines.ends = self.starts[chosen], self.ends[chosen]
-        return lines
-
-    @property
-    def block(self) -> bytes:
-        """The text of the lines."""
-        breaks = np.flatnonzero(self.starts[1:] != self.ends[:-1]).tolist()
-        runs = zip([0, *(last + 1 for last in breaks)], [*breaks, -1], strict=True) if len(self) else ()
-        return b"".join(self.text[self.starts[first] : self.ends[last]] for first, last in runs)
-
-    @property
-    def texts(self) -> list[bytes]:
-        """The text of each line."""
-        return [self.text[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """Offsets [lines] in the block."""
-        sizes = self.ends - self.starts
-        return np.cumsum(sizes) - sizes
-
-    @property
-    def widths(self) -> np.ndarray:
-        """The numbers of words [lines]."""
-        words, starts = _word_starts(self.block), self.offsets
-        width, rest = divmod(len(words), max(1, len(self)))
-        if width and not rest and np.array_equal(words[::width], starts):  # the usual case, in half the time
-            return np.full(len(self), width)
-        return np.diff(np.searchsorted(words, starts), append=len(words))
-
-    def numbers(self) -> np.ndarray:
-        """All numbers float64 [sum of widths], line after line."""
-        numbers = flat_numbers(self.block)
-        if numbers is None:
-            wrong = bisect_left(range(len(self)), True, key=lambda line: flat_numbers(self[: line + 1].block) is None)
-            raise self.error(wrong, "expected only numbers")
-        return numbers
-
-    def require(self, right: np.ndarray, expected: str) -> None:
-        """Raise a MeshError for the first line that is not right [lines]."""
-        if not right.all():
-            raise self.error(int(np.argmin(right)), expected)
-
-    def error(self, line: int, expected: str) -> MeshError:
-        """The error for a line that is not as expected."""
-        return error_at(self.text, int(self.starts[line]), self.name, expected)
+    table = number_table(b"\n".join(text for _, text in lines))
+    if table is None or len(table) != len(lines) or table.shape[1] not in allowed:
+        widths = widths_of(lines)
+        require(lines, np.isin(widths, allowed), name, expected)
+        table = numbers_of(lines, name)[(np.cumsum(widths) - widths)[:, None] + np.arange(3)]
+    require(lines, np.isfinite(table[:, :3]).all(axis=1), name, "expected finite coordinates")
+    return table[:, :3]
 
 
-def _word_starts(text: bytes) -> np.ndarray:
-    blank = np.frombuffer(b"\n" + text, np.uint8) <= ord(" ")
-    return np.flatnonzero(blank[:-1] > blank[1:])
+def require(lines: list[Line], right: np.ndarray, name: str, expected: str) -> None:
+    """Raise a MeshError for the first line that is not right [lines]."""
+    if not right.all():
+        raise line_error(name, lines[int(np.argmin(right))], expected)
 
 
-def error_at(text: bytes, offset: int, name: str, expected: str) -> MeshError:
-    """The error for the line at an offset of a text made by `plain_text`."""
-    line = b" ".join(text[offset:].lstrip(BLANKS).partition(b"\n")[0].split())
-    number = 1 + sum(text.count(end, 0, offset) for end in (b"\n", b"\v"))
-    found = quoted(line.decode("latin-1"), _EXCERPT) if line else "the end of the file"
-    return MeshError(f"{name}, line {number}: {expected}, found {found}")
+def line_error(name: str, line: Line, expected: str) -> MeshError:
+    """Return the error for a line that is not as expected; without words it is the end of the file."""
+    number, text = line
+    excerpt = quoted(b" ".join(text.split()).decode("latin-1"), _EXCERPT) if text else "the end of the file"
+    return MeshError(f"{name}, line {number}: {expected}, found {excerpt}")

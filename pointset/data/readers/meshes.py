@@ -28,6 +28,7 @@ class Mesh:
         vertices: float64 [V, 3], finite, in the file's own units and axes, with the origin at `corner`.
         faces: int64 [F, 3], rows of `vertices`, at least one. A face may be degenerate: it then has no area.
         corner: what `read_mesh` subtracted from the vertices of a mesh far from the origin (map coordinates).
+        up: upward axis that the file states: x, y or z for a DAE file, empty for others.
 
     Raises:
         MeshError: an array has another shape or type, a coordinate is not finite, or an index is out of range.
@@ -36,6 +37,7 @@ class Mesh:
     vertices: np.ndarray
     faces: np.ndarray
     corner: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    up: str = ""
 
     def __post_init__(self) -> None:
         vertices, faces = np.asarray(self.vertices), np.asarray(self.faces)

@@ -1,4 +1,8 @@
-"""Read PCD (the Point Cloud Library's page on PCD_V7) by pypcd4."""
+"""Read PCD, the format of the Point Cloud Library (its page "The PCD file format").
+
+pypcd4 (1.5) refuses repeated blanks, versions before .7 and headers without COUNT or POINTS, and rounds text of the
+type F 4 to float32; only its library for compressed data, lzf, is used.
+"""
 
 import io
 import re
@@ -8,46 +12,92 @@ from pathlib import Path
 import numpy as np
 
 from pointset.data.readers.clouds import COLOR_COLUMNS, Columns, named_columns
-from pointset.data.readers.formats import MOST_HEADER, require_count, require_end
-from pointset.errors import PointsetError
-from pointset.runs.files import read_file
+from pointset.data.readers.formats import require_count, warn_of_rest
+from pointset.errors import PointsetError, quoted, require_extra
+from pointset.runs.files import read_file, require_unpackable
 
-PACKED = ("rgb", "rgba")
+PACKED_COLORS = ("rgb", "rgba")
 CHANNELS = {"blue": 0, "green": 1, "red": 2}
-"""Byte of each channel in a color that is packed into one field, as the bits of a float32 or a uint32."""
-PADDING = "#$%&~~"
-"""Beginning of pypcd4's names for fields without a name."""
+"""Byte of each channel in a color that is packed into one field of 4 bytes."""
+_DATA = re.compile(rb"(?m)^[ \t]*DATA[ \t]+(\w+)[ \t]*\r?\n")
 
 
 def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
-    """The columns of a PCD file, with the channels of packed colors."""
-    from pypcd4 import PointCloud  # an extra
-
+    """Return the columns of a PCD file, with the channels of packed colors."""
     content = read_file(path)
-    if b"DATA ascii" in content[:MOST_HEADER]:
-        content = content.replace(b"nan(ind)", b"nan")  # as programs for Windows write it
-    if not re.search(rb"(?m)^COUNT ", content[:MOST_HEADER]):
-        content = re.sub(
-            rb"(?m)^TYPE (.*)$", lambda own: own[0] + b"\nCOUNT" + b" 1" * len(own[1].split()), content, count=1
-        )
-    try:
-        cloud = PointCloud.from_fileobj(io.BufferedReader(io.BytesIO(content)))
-    except Exception as error:  # of pydantic, numpy, lzf and the standard library
-        raise PointsetError("is no PCD file, or cut off or damaged: restore it from a copy") from error
-    rows = np.atleast_1d(cloud.pc_data)
-    found = len(rows)
-    start, size = content.find(b"\n", content.find(b"\nDATA ") + 1) + 1, rows.dtype.itemsize
-    if cloud.metadata.data == "binary":
-        require_end(path, len(content) - start - rows.nbytes, size)
-    elif cloud.metadata.data != "ascii":  # the number of unpacked bytes
-        found = int.from_bytes(content[start + 4 : start + 8], "little") // size
-    require_count(found, cloud.metadata.points, "points")
-    table = {name: rows[name] for name in rows.dtype.names or () if not name.startswith(PADDING)}
+    data = _DATA.search(content)
+    if data is None:
+        raise PointsetError("is no PCD file: it has no line DATA")
+    words = [line.split() for line in content[: data.start()].decode("utf-8", "replace").splitlines()]
+    header = {line[0].upper(): line[1:] for line in words if line and not line[0].startswith("#")}
+    kind, encoding, body = _record_type(header), data[1], content[data.end() :]
+    width, height = (int(header.get(name, ["1"])[0]) for name in ("WIDTH", "HEIGHT"))
+    count = int(header["POINTS"][0]) if "POINTS" in header else width * height
+    if encoding == b"ascii":
+        table = _text_columns(path, body, kind, count)
+    elif encoding == b"binary":
+        require_count(min(len(body) // kind.itemsize, count), count, "points")
+        warn_of_rest(path, body[count * kind.itemsize :])
+        records = np.frombuffer(body, kind, count)
+        table = {name: records[name] for name in kind.names or ()}
+    elif encoding.startswith(b"binary"):
+        table = _unpacked_columns(path, body, kind, count)
+    else:
+        raise PointsetError(f"has data of the kind {quoted(encoding.decode())}, which the format does not have")
     columns = dict[str, np.ndarray]()
     for name, column in table.items():
-        if name in PACKED and column.dtype.itemsize == 4 and not any({*group} & {*table} for group in COLOR_COLUMNS):
-            channels = np.ascontiguousarray(column).view(np.uint8).reshape(-1, 4)
+        is_packed = name in PACKED_COLORS and kind[name].itemsize == 4
+        if is_packed and not any({*group} <= {*table} for group in COLOR_COLUMNS):
+            channels = np.ascontiguousarray(column, kind[name]).view(np.uint8).reshape(-1, 4)
             columns |= {color: channels[:, place] for color, place in CHANNELS.items()}
-        else:
+        elif not name.startswith("_"):
             columns[name] = column
     return named_columns([*columns], columns.values())
+
+
+def _record_type(header: dict[str, list[str]]) -> np.dtype:
+    """The type of a point; fields of several numbers are numbered, and padding is called _0, _1, ..."""
+    names = header.get("FIELDS", header.get("COLUMNS", []))
+    letters, sizes, counts = (header.get(key, []) for key in ("TYPE", "SIZE", "COUNT"))
+    counts = counts or ["1"] * len(names)
+    if not len(names) == len(letters) == len(sizes) == len(counts):
+        raise PointsetError("is no PCD file, or damaged: its header lacks the type or the size of a field")
+    fields = list[tuple[str, str]]()
+    for place, (name, letter, size, count) in enumerate(zip(names, letters, sizes, counts, strict=True)):
+        name, kind = f"_{place}" if name == "_" else name, f"<{letter.lower()}{size}"
+        fields += [(name if count == "1" else f"{name} {number}", kind) for number in range(int(count))]
+    return np.dtype(fields)
+
+
+def _text_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict[str, np.ndarray]:
+    """The columns of text with all its digits: a field of type F 4 may hold map coordinates."""
+    body = body.replace(b"nan(ind)", b"nan")  # as programs for Windows write it
+    lines = np.empty((0, len(kind)))
+    if body.strip():
+        lines = np.loadtxt(io.BytesIO(body), np.float64, comments=None, ndmin=2)
+    require_count(min(len(lines), count), count, "points")
+    if lines.shape[1] != len(kind):
+        raise PointsetError(f"has {lines.shape[1]} numbers in a line, and {len(kind)} in its header: it is damaged")
+    warn_of_rest(path, lines[count:], "lines")
+    columns = dict(zip(kind.names or (), lines[:count].T, strict=True))
+    return {name: column if kind[name].kind == "f" else column.astype(kind[name]) for name, column in columns.items()}
+
+
+def _unpacked_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict[str, np.ndarray]:
+    """The columns of compressed data, which stand one after the other."""
+    require_extra("pcd", "a compressed .pcd file", "lzf")
+    import lzf
+
+    packed, unpacked = np.frombuffer(body, "<u4", 2).tolist()
+    require_count(min(len(body) - 8, packed), packed, "bytes")
+    require_unpackable(path, unpacked)
+    require_count(min(unpacked // kind.itemsize, count), count, "points")
+    warn_of_rest(path, body[8 + packed :])
+    content = lzf.decompress(body[8 : 8 + packed], unpacked) or b""
+    require_count(len(content), unpacked, "bytes")
+    columns, start, stored = dict[str, np.ndarray](), 0, unpacked // kind.itemsize
+    for name in kind.names or ():
+        columns[name] = np.frombuffer(content, kind[name], stored, start)
+        start += columns[name].nbytes
+    warn_of_rest(path, next(iter(columns.values()))[count:], "points")
+    return {name: column[:count] for name, column in columns.items()}

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pointset.data.readers.clouds import AXES, Columns, named_columns
-from pointset.data.readers.formats import MOST_HEADER, require_count, require_end
-from pointset.data.readers.lines import Lines, flat_numbers, plain_text
+from pointset.data.readers.formats import MOST_HEADER, require_count, warn_of_rest
+from pointset.data.readers.lines import flat_numbers, lines_of, plain_text, widths_of
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 from pointset.errors import PointsetError, quoted
 from pointset.runs.files import read_file, require_file
@@ -98,26 +98,23 @@ def read_ply(path: Path) -> dict[str, Properties]:
         if numbers is None:
             raise PointsetError("expected only numbers after its header: it is damaged")
         content, offset = numbers.view(np.uint8), 0
-    read, entry, widths = dict[str, Properties](), 0, [np.zeros(0, np.int64)]
+    read, widths = dict[str, Properties](), [np.zeros(0, np.int64)]
     for name, (count, types) in elements.items():
         stored = types if order else {own: (np.dtype("f8"),) * len(kinds) for own, kinds in types.items()}
-        start = offset
         read[name], offset = _read_element(content, offset, count, stored)
         if not order:
             read[name] = {own: _typed(column, types[own][-1], own) for own, column in read[name].items()}
         lists = [column.sizes for column in read[name].values() if isinstance(column, Ragged)]
         widths.append(sum(lists, np.full(count, len(types))))
-        # After lists that differ in length, any rest may be that of a list whose length is damaged.
-        is_regular = not any(len(sizes) and (sizes != sizes[0]).any() for sizes in lists)
-        entry = (offset - start) // max(count, 1) if is_regular else 1
     if not order:
         expected = np.concatenate(widths)
-        if not np.array_equal(Lines(text, "").widths[: len(expected)], expected):
+        found = widths_of(lines_of(text))
+        if not np.array_equal(found[: len(expected)], expected):
             raise PointsetError("has other lines than its header says: it is cut off or damaged")
-    rest = content[offset:]
-    if not order or not np.isin(rest, list(b"\0\r\n")).all():  # padding, or a last line end
-        unit, what = (1, "bytes") if order else (8, "numbers")
-        require_end(path, len(rest) // unit, -(-entry // unit), what)
+    if order:
+        warn_of_rest(path, content[offset:])
+    else:
+        warn_of_rest(path, content[offset:].view(np.float64), "numbers")
     return read
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,12 @@ from pointset.data.readers.clouds import (
     require_cloud,
     require_finite,
 )
+from pointset.data.readers.dae import parse_dae
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, naming, require_shape_file
 from pointset.data.readers.las import las_columns
 from pointset.data.readers.meshes import Mesh, MeshError
-from pointset.data.readers.obj import parse_obj
-from pointset.data.readers.off import parse_off
+from pointset.data.readers.obj import obj_columns, parse_obj
+from pointset.data.readers.off import off_columns, parse_off
 from pointset.data.readers.pcd import pcd_columns
 from pointset.data.readers.ply import parse_ply, ply_columns
 from pointset.data.readers.scenes import parse_scene
@@ -32,12 +34,19 @@ from pointset.runs.files import read_file
 
 SOME_FACES = 1024
 """Faces whose areas are computed at a time."""
-MESHES: dict[str, Callable[[bytes, str], Mesh]] = {".off": parse_off, ".obj": parse_obj, ".stl": parse_stl}
+MESHES: dict[str, Callable[[bytes, str], Mesh]] = {
+    ".off": parse_off,
+    ".obj": parse_obj,
+    ".stl": parse_stl,
+    ".dae": parse_dae,
+}
 """Readers of meshes by suffix, from the content and the name of a file; PLY is mapped, the rest are scenes."""
 CLOUDS: dict[str, Callable[[Path, Sequence[str]], Columns]] = {
     ".npy": npy_columns,
     ".npz": npz_columns,
     ".ply": ply_columns,
+    ".obj": obj_columns,
+    ".off": off_columns,
     ".pcd": pcd_columns,
     ".las": las_columns,
     ".laz": las_columns,
@@ -79,7 +88,7 @@ def read_mesh(path: str | Path) -> Mesh:
         if not corner.any():
             return mesh
         x, y, z = corner.tolist()
-        return Mesh(mesh.vertices - corner, mesh.faces, (x, y, z))
+        return replace(mesh, vertices=mesh.vertices - corner, corner=(x, y, z))
 
 
 def _has_area(mesh: Mesh) -> bool:

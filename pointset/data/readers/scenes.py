@@ -1,29 +1,31 @@
-"""Read GLB, glTF, 3MF and DAE by trimesh, and refuse the glTF that trimesh (5.2) reads as another mesh."""
+"""Read GLB, glTF and 3MF by trimesh, and refuse or warn of the glTF that trimesh (5.2) reads as another mesh."""
 
 import io
 import json
 import logging
 import struct
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pointset.data.readers.formats import require_count, require_end
+from pointset.data.readers.formats import require_count, warn_of_rest
 from pointset.data.readers.meshes import Mesh
-from pointset.errors import PointsetError, quoted
+from pointset.errors import PointsetError, counted, quoted
 
 GLTF_SUFFIXES = (".glb", ".gltf")
 logging.getLogger("trimesh").addHandler(logging.NullHandler())  # else Python prints what trimesh logs
-_HARMLESS = ("KHR_materials_", "KHR_texture_", "EXT_texture_", "KHR_mesh_quantization", "KHR_lights_punctual")
-"""Beginnings of the names of glTF's extensions that do not change where points are."""
-_FAN = 6
+_PACKED = ("KHR_draco_mesh_compression", "EXT_meshopt_compression", "KHR_meshopt_compression")
+"""Extensions of glTF without which positions cannot be read."""
+_POINTS, _FAN = 0, 6
+_LINES = (1, 2, 3)
 _LARGEST = {5120: 127, 5121: 255, 5122: 32767, 5123: 65535}
 """The number that stands for 1 in normalised integers of a glTF, by their type."""
 
 
 def parse_scene(content: bytes, name: str) -> Mesh:
-    """The triangles of all parts of a file, moved to their places in its scene; vertices are not merged."""
+    """Return the triangles of all parts of a file, moved to their places in its scene; vertices are not merged."""
     import trimesh  # takes half a second
 
     suffix = Path(name).suffix.lower()
@@ -31,10 +33,11 @@ def parse_scene(content: bytes, name: str) -> Mesh:
         document = _document(content, suffix)
         if suffix == ".glb":
             length = int.from_bytes(content[8:12], "little")
-            require_end(name, len(content) - length)
+            warn_of_rest(name, content[length:])
             content = content[:length]
         _require_plain(document)
-        if _move_scales_to_nodes(document):
+        _warn_of_others(document, name)
+        if _detach_skins(document) | _move_scales_to_nodes(document):
             content = _with_document(content, document, suffix)
     with np.errstate(all="ignore"):
         scene: Any = trimesh.load_scene(
@@ -71,20 +74,56 @@ def _with_document(content: bytes, document: dict[str, Any], suffix: str) -> byt
     return struct.pack("<4s2I2I", b"glTF", 2, 20 + len(text) + len(rest), len(text), 0x4E4F534A) + text + rest
 
 
+def _primitives(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [primitive for mesh in document.get("meshes", []) for primitive in mesh["primitives"]]
+
+
 def _require_plain(document: dict[str, Any]) -> None:
-    """Refuse what trimesh would leave out or misread."""
-    accessors, nodes, meshes = (document.get(name, []) for name in ("accessors", "nodes", "meshes"))
-    required = [name for name in document.get("extensionsRequired", ()) if not str(name).startswith(_HARMLESS)]
+    """Refuse what trimesh would leave out or misread, and cannot be ignored."""
+    accessors, primitives = document.get("accessors", []), _primitives(document)
+    packed = [name for name in _PACKED if name in document.get("extensionsRequired", ())]
+    used = [primitive["attributes"].get("POSITION") for primitive in primitives]
+    used += [primitive.get("indices") for primitive in primitives]
+    instanced = any("EXT_mesh_gpu_instancing" in node.get("extensions", ()) for node in document.get("nodes", []))
     faults = {
-        f"the extension {quoted(required[0])}" if required else "": required,
-        "sparse accessors": any("sparse" in accessor for accessor in accessors),
-        "a skin": any("skin" in node for node in nodes),
-        "instances": any("EXT_mesh_gpu_instancing" in node.get("extensions", ()) for node in nodes),
-        "a morphed shape": any(any(item.get("weights", ())) for item in nodes + meshes),
-        "fans of triangles": any(own.get("mode") == _FAN for mesh in meshes for own in mesh["primitives"]),
+        f"the extension {quoted(packed[0])}" if packed else "": packed,
+        "sparse accessors": any("sparse" in accessors[index] for index in used if index is not None),
+        "instances": instanced,
+        "fans of triangles": any(primitive.get("mode") == _FAN for primitive in primitives),
     }
     if fault := next((name for name, is_there in faults.items() if is_there), None):
         raise PointsetError(f"has {fault}, which would be read as another mesh: export it without")
+
+
+def _warn_of_others(document: dict[str, Any], name: str) -> None:
+    """Warn of points and lines beside triangles, and of skins and morphs, which move vertices."""
+    accessors, nodes, meshes = (document.get(key, []) for key in ("accessors", "nodes", "meshes"))
+    points = sum(
+        accessors[primitive["attributes"]["POSITION"]]["count"]
+        for primitive in _primitives(document)
+        if primitive.get("mode") == _POINTS
+    )
+    lines = sum(primitive.get("mode") in _LINES for primitive in _primitives(document))
+    left_out = [counted(count, what) for count, what in ((points, "point"), (lines, "part of lines")) if count]
+    if left_out:
+        warnings.warn(f"{name}: {' and '.join(left_out)} beside the triangles are left out", stacklevel=4)
+    moved = [what for what, key in (("a skin", "skin"), ("a morph", "weights")) if any(key in own for own in nodes)]
+    moved += ["a morph"] * any(any(mesh.get("weights", ())) for mesh in meshes)
+    if moved:
+        message = f"{' and '.join(dict.fromkeys(moved))} is not applied: the mesh is read as it was before"
+        warnings.warn(f"{name}: {message}", stacklevel=4)
+
+
+def _detach_skins(document: dict[str, Any]) -> bool:
+    """Move meshes with a skin to the root, as the format demands: their nodes do not move them; True if there are."""
+    nodes, scenes = document.get("nodes", []), document.get("scenes", [])
+    skinned = [node for node in nodes if "skin" in node and "mesh" in node]
+    for node in skinned:
+        node.pop("skin")
+        for scene in scenes:
+            scene["nodes"].append(len(nodes))
+        nodes.append({"mesh": node.pop("mesh")})
+    return bool(skinned)
 
 
 def _move_scales_to_nodes(document: dict[str, Any]) -> bool:

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from pointset.data.readers.formats import require_count, require_end
+from pointset.data.readers.formats import require_count, warn_of_rest
 from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError
 
@@ -32,10 +32,8 @@ def parse_stl(content: bytes, name: str) -> Mesh:
         if not count and fit:
             warnings.warn(f"{name}: counts no triangle in its header, and has {fit:,}", stacklevel=2)
             count = fit
-        rest = content[_HEADER + count * _RECORD.itemsize :].strip(b"\0 \r\n")
-        is_whole = len(content) == _HEADER + fit * _RECORD.itemsize  # of other triangles than it declares
-        require_count(fit if is_whole and rest else min(fit, count), count, "triangles")
-        require_end(name, len(rest))
+        require_count(min(fit, count), count, "triangles")
+        warn_of_rest(name, content[_HEADER + count * _RECORD.itemsize :])
         corners = np.frombuffer(content, _RECORD, count, _HEADER)["corners"]
     return Mesh(corners.reshape(-1, 3), np.arange(corners.size // 3).reshape(-1, 3))
 

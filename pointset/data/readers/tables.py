@@ -24,7 +24,7 @@ from pointset.data.readers.clouds import (
     unnamed_columns,
     usual_name,
 )
-from pointset.data.readers.formats import require_count, require_end
+from pointset.data.readers.formats import require_count, warn_of_rest
 from pointset.errors import PointsetError, quoted
 from pointset.runs.files import read_file, require_unpackable
 
@@ -56,11 +56,9 @@ def npy_columns(path: Path, features: Sequence[str]) -> Columns:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     if not isinstance(array, np.memmap):
         raise PointsetError("expected one array, found an archive")
-    size, announced = path.stat().st_size, array.offset + array.nbytes
-    require_count(min(size, announced), announced, "bytes")
-    require_end(path, size - announced, array[:1].nbytes)
-    if array.dtype.names and array.ndim == 1:
-        return named_columns(array.dtype.names, (array[name] for name in array.dtype.names))
+    content, end = np.memmap(path, np.uint8, "r"), array.offset + array.nbytes
+    require_count(min(len(content), end), end, "bytes")
+    warn_of_rest(path, content[end:])
     return _columns(array, features)
 
 
@@ -145,6 +143,8 @@ def _may_have_decimal_commas(table: np.ndarray, text: str) -> bool:
 
 
 def _columns(array: np.ndarray, features: Sequence[str]) -> Columns:
+    if array.dtype.names and array.ndim == 1:
+        return named_columns(array.dtype.names, (array[name] for name in array.dtype.names))
     if array.ndim != 2 or array.shape[1] < 3 or array.dtype.kind not in "fiu":
         found = f"{array.dtype} {list(array.shape)}"
         several = ": save each cloud as a file of its own, or give all to from_arrays" if array.ndim == 3 else ""

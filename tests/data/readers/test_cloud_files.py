@@ -12,6 +12,7 @@ from toy import write
 
 from pointset.data import CloudError, read_cloud
 from pointset.data.readers.clouds import FLOAT32, LEAST_STEPS, float32_fault
+from pointset.data.readers.formats import naming
 from pointset.data.sampling import import_open3d
 
 RNG = np.random.default_rng(0)
@@ -172,6 +173,11 @@ GENEROUS: dict[str, Any] = {
     "quotes.csv": b'"X";"Y";"Z"\n"1";"2";"3"\n"4";"5";"6"\n',
     "newline.ply": HEAD + AXES + np.arange(1, 7).astype("<f4").tobytes() + b"\r\n",
     "windows.pcd": pcd("ascii").replace(b"217", b"3") + b"1 2 3\n-nan(ind) -nan(ind) -nan(ind)\n4 5 6\n",
+    "spaces.pcd": b"# .PCD v.5\nVERSION .5\nCOLUMNS x y z\nSIZE 4 4 4\nTYPE F F F\nWIDTH 2\nHEIGHT 1\nDATA ascii\n"
+    b"1\t2  3 \r\n4 5 6\n",
+    "alone.obj": b"o scan\nv 1 2 3 0.5 0 1\nvn 0 0 2\nv 4 5 6 0 1 0\nvn 0 1 0\n",
+    "alone.off": b"OFF\n2 0 0\n1 2 3\n4 5 6\n",
+    "records.npz": archive(anything=np.array([(1, 2, 3, 9), (4, 5, 6, 9)], [(name, "f4") for name in "xYzi"])),
     "count.txt": b"2\n1 2 3\n4 5 6\n",
     "semicolons.asc": b"1;2;3\n4;5;6;\n"[:-2] + b"\n",
     "leica.pts": b"2\n1 2 3 -500 10 20 30\n4 5 6 -400 40 50 60\n",
@@ -212,8 +218,39 @@ def test_colors_and_normals_of_other_programs(tmp_path):
     header = pcd("binary", "x y z rgb", "4 4 4 4", "1 1 1 1")
     cloud = read_cloud(write(tmp_path / "a.pcd", header + packed.tobytes()), features=["colors"])
     np.testing.assert_allclose(cloud.features[0], np.array([10, 20, 30]) / 255, rtol=1e-6)
-    cloud = read_cloud(write(tmp_path / "a.xyzn", GENEROUS["normals.xyzn"]), normals=True)
-    np.testing.assert_allclose(cloud.normals, [[0, 0, 1], [0, 1, 0]])
+    for name in ("normals.xyzn", "alone.obj"):
+        cloud = read_cloud(write(tmp_path / name, GENEROUS[name]), normals=True)
+        np.testing.assert_allclose(cloud.normals, [[0, 0, 1], [0, 1, 0]])
+    cloud = read_cloud(tmp_path / "alone.obj", features=["colors"])
+    np.testing.assert_allclose(cloud.features, [[0.5, 0, 1], [0, 1, 0]])
+
+
+def test_digits_of_pcd_text_are_kept_and_map_coordinates_moved(tmp_path):
+    """Type F 4 says what a binary file has; text of UTM coordinates has more digits than float32."""
+    content = (
+        pcd("ascii").replace(b"217", b"3") + b"500000.125 5000000.25 3\n500000.375 5000000.5 4\n500000 5000000 3\n"
+    )
+    cloud = read_cloud(write(tmp_path / "a.pcd", content))
+    moved = cloud.points + np.array(cloud.corner)
+    assert moved.tolist() == [[500000.125, 5000000.25, 3], [500000.375, 5000000.5, 4], [500000, 5000000, 3]]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npy", "txt"])
+def test_a_first_column_that_counts_the_points_is_not_taken_for_x(tmp_path, suffix):
+    table = np.column_stack([np.arange(1, COUNT + 1), POINTS])
+    path = write(tmp_path / f"a.{suffix}", table if suffix == "npy" else lines_of(",", table))
+    with pytest.warns(UserWarning, match="a first column that counts the points is not taken for x"):
+        cloud = read_cloud(path)
+    np.testing.assert_allclose(cloud.points, POINTS, rtol=1e-6)
+    write(path, table[3:] if suffix == "npy" else lines_of(",", table[3:]))
+    np.testing.assert_allclose(read_cloud(path).points[:, 0], np.arange(4, COUNT + 1))
+
+
+def test_degrees_with_heights_in_metres_are_reported(tmp_path):
+    degrees = POINTS * [1e-4, 1e-4, 10] + [8.5, 47.4, 400]
+    with pytest.warns(UserWarning, match="x and y look like degrees, and z like metres"):
+        read_cloud(write(tmp_path / "a.npy", degrees))
+    read_cloud(write(tmp_path / "a.npy", POINTS * [0.1, 0.1, 10]))
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.pcd", "a.ply", "a.txt"])
@@ -261,21 +298,28 @@ def test_damage_in_a_compressed_file_is_refused_or_shows_in_its_points(tmp_path)
         read_cloud(path)
 
 
-COUNTED = ["double.npy", "little.ply", "text.ply", "padded.pcd", "open3d_packed.pcd"]
+COUNTED = ["double.npy", "little.ply", "text.ply", "padded.pcd", "text.pcd", "open3d_packed.pcd"]
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_bytes_after_the_data_are_said_and_points_that_are_not_counted_refused(tmp_path, name):
+def test_zeros_after_the_data_are_padding_and_anything_else_is_reported(tmp_path, name):
+    """Older versions of the Point Cloud Library end binary files with a page of zeros."""
     path = write(tmp_path / name, FILES[name])
     content = path.read_bytes()
-    if "packed" not in name:
-        path.write_bytes(content + b"\n7\n")
-        with pytest.warns(UserWarning, match=rf"{name}: has \d \w+ more than its header says"):
-            assert len(read_cloud(path).points) == COUNT
-    fewer = content.replace(b"217", b"216")
-    path.write_bytes(fewer if name != "double.npy" else content + content[-24:])
-    with pytest.raises(CloudError, match=rf"{name}: (has [\d,]+ \w+ more than|declares 216 points, and 217)"):
-        read_cloud(path)
+    warned = rf"{name}: has [\d,]+ \w+ more than its header says"
+    if "text" not in name:
+        path.write_bytes(content + bytes(4096) + b"\r\n")
+        assert len(read_cloud(path).points) == COUNT
+    path.write_bytes(content + b"\n7 7\n" if name != "text.pcd" else content + b"\n1 1 2 3 1 1 1\n")
+    with pytest.warns(UserWarning, match=warned):
+        assert len(read_cloud(path).points) == COUNT
+    if name != "double.npy":
+        path.write_bytes(content.replace(b"217", b"216"))
+        with pytest.warns(UserWarning, match=warned):
+            assert len(read_cloud(path).points) == COUNT - 1
+        path.write_bytes(content.replace(b"217", b"218"))
+        with pytest.raises(CloudError, match=rf"{name}: .*(cut off|damaged)"):
+            read_cloud(path)
 
 
 def test_an_invalid_number_is_named_with_its_point(tmp_path):
@@ -368,11 +412,38 @@ def test_counts_that_no_las_file_can_have_are_refused_at_once(tmp_path, place):
         read_cloud(changed(path, place, b"\xff" * 4))
 
 
-@pytest.mark.parametrize(("place", "content", "words"), [(107, b"\t", "9 points, and"), (131, bytes(8), "scale of 0")])
+@pytest.mark.parametrize(
+    ("place", "content", "words"),
+    [(107, b"\t", "90 points more"), (107, b"\x64", "100 points, and 99"), (131, bytes(8), "scale of 0")],
+)
 def test_a_las_header_that_contradicts_its_points_is_refused(tmp_path, place, content, words):
     path = changed(las(tmp_path / "a.las", count=99), place, content)
     with pytest.raises(CloudError, match=rf"a\.las: .*{words}"):
         read_cloud(path)
+
+
+def test_padding_of_las_files_and_old_laz(tmp_path):
+    path = las(tmp_path / "a.las", count=99)
+    content = path.read_bytes()
+    path.write_bytes(content + bytes(4096))
+    assert len(read_cloud(path).points) == 99
+    path.write_bytes(content + b"made by hand")
+    with pytest.warns(UserWarning, match=r"a\.las: has 12 bytes more"):
+        assert len(read_cloud(path).points) == 99
+    packed = las(tmp_path / "b.laz", count=99)
+    compressor = packed.read_bytes().index(b"\2\0\0\0\2\2")
+    with pytest.raises(CloudError, match=r"b\.laz: .*one chunk by LASzip 1"):
+        read_cloud(changed(packed, compressor, b"\1"))
+
+
+def test_a_panic_of_a_library_in_rust_is_an_error_with_the_files_name(tmp_path):
+    class PanicException(BaseException):
+        pass
+
+    with pytest.raises(CloudError, match=r"a\.laz: is damaged"), naming(Path("a.laz"), CloudError):
+        raise PanicException
+    with pytest.raises(KeyboardInterrupt), naming(Path("a.laz"), CloudError):
+        raise KeyboardInterrupt
 
 
 def test_las_colors_of_eight_bits(tmp_path):

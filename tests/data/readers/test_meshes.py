@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pointset import PointsetError
 from pointset.data import Mesh, MeshError, read_cloud, read_mesh
+from pointset.data.axes import upright_mesh, usual_up
 from pointset.data.readers.formats import CLOUD_SUFFIXES, LIBRARIES, MESH_SUFFIXES
 from pointset.data.readers.meshes import cut_fans, mesh_of_polygons
 from pointset.data.readers.obj import parse_obj
@@ -141,10 +142,7 @@ def changed_gltf(**changes: object) -> bytes:
     [
         ({"whole": {"extensionsRequired": ["KHR_draco_mesh_compression"]}}, "KHR_draco_mesh_compression"),
         ({"accessors": {"sparse": {"count": 1}}}, "sparse"),
-        ({"nodes": {"skin": 0}}, "skin"),
-        ({"nodes": {"weights": [0.5]}}, "morphed"),
         ({"nodes": {"extensions": {"EXT_mesh_gpu_instancing": {}}}}, "instances"),
-        ({"meshes": {"weights": [0.5]}}, "morphed"),
         ({"meshes": {"primitives": [{"attributes": {"POSITION": 0}, "mode": 6}]}}, "fans of triangles"),
         ({"whole": {"meshes": []}}, "box.gltf"),
         ({"whole": {"accessors": []}}, "damaged"),
@@ -157,6 +155,76 @@ def test_gltf_that_would_be_read_as_another_mesh_is_refused(changes, words, tmp_
     path.write_bytes(changed_gltf(**changes))
     with pytest.raises(MeshError, match=words):
         read_mesh(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "where"),
+    [
+        ({"nodes": {"skin": 0, "translation": [9, 0, 0]}}, "a skin is not applied", 0),
+        ({"nodes": {"weights": [0.5]}}, "a morph is not applied", 0),
+        ({"meshes": {"weights": [0.5]}}, "a morph is not applied", 0),
+    ],
+)
+def test_gltf_with_skins_and_morphs_is_read_as_it_was_before_them(changes, words, where, tmp_path):
+    """As Blender and Mixamo write characters; a skin, and not its node, moves a mesh."""
+    path = tmp_path / "box.gltf"
+    document = json.loads(changed_gltf(**changes))
+    if "skin" in document["nodes"][0]:
+        document["nodes"][0]["mesh"] = document["nodes"][-1].pop("mesh")
+        document["scenes"][0]["nodes"] = [0]
+    path.write_text(json.dumps(document))
+    with pytest.warns(UserWarning, match=rf"box\.gltf: {words}"):
+        mesh = read_mesh(path)
+    assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices + where, BOX.faces)
+
+
+def test_points_and_lines_beside_triangles_of_a_glb_are_counted(tmp_path):
+    scene = trimesh.Scene([BOX, trimesh.PointCloud(BOX.vertices), trimesh.load_path([[0, 0, 0], [1, 1, 1]])])
+    (tmp_path / "a.glb").write_bytes(scene.export(file_type="glb"))
+    with pytest.warns(UserWarning, match=r"a\.glb: 8 points and 1 part of lines beside the triangles are left out"):
+        mesh = read_mesh(tmp_path / "a.glb")
+    assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces)
+
+
+DAE = """<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1"><asset>{up}</asset>
+<library_geometries><geometry id="g"><mesh><source id="p"><float_array id="a" count="12">{places}</float_array>
+<technique_common><accessor source="#a" count="4" stride="3"><param name="X" type="float"/>
+<param name="Y" type="float"/><param name="Z" type="float"/></accessor></technique_common></source>
+<vertices id="v"><input semantic="POSITION"
+source="#p"/></vertices><polylist count="1"><input semantic="VERTEX" source="#v" offset="0"/><vcount>4</vcount>
+<p>0 1 2 3</p></polylist><lines count="2"><input semantic="VERTEX" source="#v" offset="0"/><p>0 1 1 2</p></lines></mesh>
+</geometry></library_geometries>
+<library_controllers><controller id="c"><skin source="#g"><bind_shape_matrix>1 0 0 5 0 1 0 0 0 0 1 0 0 0 0 1
+</bind_shape_matrix><source id="j"><Name_array id="n" count="1">b</Name_array><technique_common><accessor source="#n"
+count="1" stride="1"><param name="JOINT" type="name"/></accessor></technique_common></source><source id="m"><float_array
+id="f" count="16">1 0 0 0 0 1 0 0 0 0 1 0 0 0 0 1</float_array><technique_common><accessor source="#f" count="1"
+stride="16"><param name="TRANSFORM" type="float4x4"/></accessor></technique_common></source><source id="w"><float_array
+id="o" count="1">1</float_array><technique_common><accessor source="#o" count="1" stride="1"><param name="WEIGHT"
+type="float"/></accessor></technique_common></source><joints><input semantic="JOINT" source="#j"/><input
+semantic="INV_BIND_MATRIX" source="#m"/></joints><vertex_weights count="4"><input semantic="JOINT" source="#j"
+offset="0"/><input semantic="WEIGHT" source="#w" offset="1"/><vcount>1 1 1 1</vcount><v>0 0 0 0 0 0 0 0</v>
+</vertex_weights></skin></controller></library_controllers>
+<library_visual_scenes><visual_scene id="s"><node id="x"><instance_geometry url="#g"/></node><node id="y">
+<instance_controller url="#c"/></node></visual_scene></library_visual_scenes><scene><instance_visual_scene url="#s"/>
+</scene></COLLADA>"""
+"""A square with two lines, and again moved by a controller, five to the right."""
+
+
+@pytest.mark.parametrize(
+    ("up", "axis", "raised"), [("<up_axis>Z_UP</up_axis>", "z", 2), ("<up_axis>Y_UP</up_axis>", "y", 1), ("", "y", 1)]
+)
+def test_a_dae_file_has_its_upward_axis_and_the_parts_that_a_controller_moves(up, axis, raised, tmp_path):
+    pytest.importorskip("collada")
+    path = tmp_path / "a.dae"
+    path.write_text(DAE.format(up=up, places="0 0 2 1 0 2 1 1 2 0 1 2" if raised == 2 else "0 2 0 1 2 0 1 2 1 0 2 1"))
+    with pytest.warns(UserWarning, match=r"a\.dae: 4 lines beside its polygons are left out"):
+        mesh = read_mesh(path)
+    assert (mesh.up, len(mesh.faces)) == (axis, 4)
+    assert mesh.vertices[:, raised].tolist() == [2] * 8
+    assert sorted({*mesh.vertices[:, 0].tolist()}) == [0, 1, 5, 6]
+    upright = upright_mesh(mesh)
+    assert upright.vertices[:, 2].tolist() == [2] * 8
+    assert usual_up([str(path)]) == "z"
 
 
 @pytest.mark.parametrize("suffix", LIBRARIES)
@@ -390,6 +458,11 @@ OFF_SPELLINGS = {
     "coloured faces": OFF.replace(b"3 0 1 2", b"3 0 1 2 7").replace(b"3 0 2 3", b"3 0 2 3 .5 1e-1 1 0.25"),
     "coloured faces of whole numbers": OFF.replace(b"3 4 3 1", b"3 4 3 1 255 0 12"),
     "a polygon": OFF.replace(b"5 3 0", b"5 2 0").replace(b"3 0 1 2\n3 0 2 3", b"4 0 1 2 3"),
+}
+OFF_SPELLINGS |= {
+    "no word": OFF.removeprefix(b"OFF\n"),
+    "colors of four numbers without a prefix": with_columns(b"", b" 255 0 9 255"),
+    "textures and normals, as MeshLab": with_columns(b"NST", b" 0 0 1 .5 .5"),
 }
 OBJ_SPELLINGS = {
     "plain": OBJ,
