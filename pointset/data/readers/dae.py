@@ -1,6 +1,7 @@
 """Read DAE (Khronos, "COLLADA 1.4.1") by pycollada; trimesh (5.2) leaves out parts that a controller moves."""
 
 import io
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +21,7 @@ def parse_dae(content: bytes, name: str) -> Mesh:
     """
     import collada  # an extra
 
+    content = re.sub(rb"(?<=\d),(?=\d)", b".", content)  # 3ds Max wrote decimal commas in some languages
     document = collada.Collada(io.BytesIO(content), ignore=[collada.common.DaeError])
     vertices, corners, sizes = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
     first = lines = 0

@@ -12,12 +12,16 @@ BLANKS = b" \t\n"
 _NUMBERS = BLANKS + b"0123456789+-.eEnNaAiIfFtTyY"
 _COMMENT = re.compile(rb"#[^\n]*")
 _EXCERPT = 40
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""Beginnings of text in UTF-16, as some programs for Windows write it."""
 Line = tuple[int, bytes]
 """The number of a line in its file, from 1, and its text."""
 
 
 def plain_text(content: bytes) -> bytes:
     r"""Return the text without a byte order mark and comments from # on; every line ends in \n."""
+    if content.startswith(UTF_16):
+        content = content.decode("utf-16", "replace").encode()
     text = content.removeprefix(b"\xef\xbb\xbf").replace(b"\v", b" ").replace(b"\f", b" ")
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

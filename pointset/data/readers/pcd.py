@@ -71,7 +71,7 @@ def _record_type(header: dict[str, list[str]]) -> np.dtype:
 
 def _text_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict[str, np.ndarray]:
     """The columns of text with all its digits: a field of type F 4 may hold map coordinates."""
-    body = body.replace(b"nan(ind)", b"nan")  # as programs for Windows write it
+    body = body.replace(b"nan(ind)", b"nan").replace(b",", b" ")  # as some programs write it
     lines = np.empty((0, len(kind)))
     if body.strip():
         lines = np.loadtxt(io.BytesIO(body), np.float64, comments=None, ndmin=2)

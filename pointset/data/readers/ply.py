@@ -5,6 +5,7 @@ data; plyfile reads all, and has a licence (GPL) that this package could not kee
 """
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,14 +14,14 @@ import numpy as np
 
 from pointset.data.readers.clouds import AXES, Columns, named_columns
 from pointset.data.readers.formats import MOST_HEADER, require_count, warn_of_rest
-from pointset.data.readers.lines import flat_numbers, lines_of, plain_text, widths_of
+from pointset.data.readers.lines import Line, lines_of, numbers_of, plain_text, require, widths_of
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 from pointset.errors import PointsetError, quoted
 from pointset.runs.files import read_file, require_file
 
 ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
 TYPES = {"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4"}
-TYPES |= {"float": "f4", "double": "f8", "float32": "f4", "float64": "f8"}
+TYPES |= {"bool": "u1", "float": "f4", "double": "f8", "float32": "f4", "float64": "f8"}
 TYPES |= {f"{sign}int{8 * size}": f"{sign or 'i'}{size}" for sign in ("", "u") for size in (1, 2, 4, 8)}
 CORNERS = ("vertex_indices", "vertex_index")
 Types = dict[str, tuple[np.dtype, ...]]
@@ -79,7 +80,7 @@ def _triangles_of_strips(corners: np.ndarray) -> np.ndarray:
 
 
 def read_ply(path: Path) -> dict[str, Properties]:
-    """The properties of each element that has entries (none for an empty one); bytes that follow are warned of."""
+    """Return the properties of each element that has entries (none for an empty one); warn of what follows."""
     require_file(path, None)
     with path.open("rb") as file:
         head = file.read(MOST_HEADER)
@@ -88,40 +89,59 @@ def read_ply(path: Path) -> dict[str, Properties]:
     end = re.search(line_end + rb"[ \t]*end_header(?:[ \t][^\r\n]*)?" + line_end, head)
     if end is None or head[:3] != b"ply":
         raise PointsetError("expected a header from ply to end_header: it is another kind of file, or cut off")
-    order, elements = _header(re.split(line_end, head[: end.end()]))
-    content: np.ndarray
+    header = re.split(line_end, head[: end.end()])
+    order, elements = _header(header, path)
+    read, start = dict[str, Properties](), 0
     if order:
-        content, offset = np.memmap(path, np.uint8, "r"), end.end()
-    else:  # numbers of text are read as records of float64
-        text = plain_text(read_file(path)[end.end() :])
-        numbers = flat_numbers(text)
-        if numbers is None:
-            raise PointsetError("expected only numbers after its header: it is damaged")
-        content, offset = numbers.view(np.uint8), 0
-    read, widths = dict[str, Properties](), [np.zeros(0, np.int64)]
+        content, start = np.memmap(path, np.uint8, "r"), end.end()
+        for name, (count, types) in elements.items():
+            read[name], start = _read_element(content, start, count, types)
+        warn_of_rest(path, content[start:])
+        return read
+    lines = lines_of(plain_text(read_file(path)[end.end() :]), len(header))
     for name, (count, types) in elements.items():
-        stored = types if order else {own: (np.dtype("f8"),) * len(kinds) for own, kinds in types.items()}
-        read[name], offset = _read_element(content, offset, count, stored)
-        if not order:
-            read[name] = {own: _typed(column, types[own][-1], own) for own, column in read[name].items()}
-        lists = [column.sizes for column in read[name].values() if isinstance(column, Ragged)]
-        widths.append(sum(lists, np.full(count, len(types))))
-    if not order:
-        expected = np.concatenate(widths)
-        found = widths_of(lines_of(text))
-        if not np.array_equal(found[: len(expected)], expected):
-            raise PointsetError("has other lines than its header says: it is cut off or damaged")
-    if order:
-        warn_of_rest(path, content[offset:])
-    else:
-        warn_of_rest(path, content[offset:].view(np.float64), "numbers")
+        count = count if types else 0
+        require_count(min(len(lines) - start, count), count, "entries")
+        read[name] = _read_lines(lines[start : start + count], types, path)
+        start += count
+    if len(lines) > start:
+        warnings.warn(
+            f"{path}: has {len(lines) - start:,} lines more than its header says, which are not read", stacklevel=2
+        )
     return read
 
 
-def _typed(column: np.ndarray | Ragged, kind: np.dtype, name: str) -> np.ndarray | Ragged:
+def _read_lines(lines: list[Line], types: Types, path: Path) -> Properties:
+    """The properties of an element in text, an entry a line; MeshLab writes more numbers than its header says."""
+    if not lines:
+        return {}
+    numbers, widths = numbers_of(lines, str(path)), widths_of(lines)
+    ends, read = np.cumsum(widths), dict[str, np.ndarray | Ragged]()
+    place = ends - widths
+    for name, (*length, kind) in types.items():
+        sizes = np.ones(len(lines), np.int64)
+        if length:
+            sizes = np.where(place < ends, numbers[np.minimum(place, len(numbers) - 1)], -1).astype(np.int64)
+            place = place + 1
+        expected = "expected as many numbers as the header says"
+        require(lines, (sizes >= 0) & (place + sizes <= ends), str(path), expected)
+        values = numbers[_ranges(place, sizes)]
+        place = place + sizes
+        read[name] = Ragged(values, sizes) if length else _typed(values, kind, name)
+    if more := int((place < ends).sum()):
+        warnings.warn(
+            f"{path}: {more:,} lines have more numbers than the header says, which are not read", stacklevel=3
+        )
+    return read
+
+
+def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """The indices from each start on, as many as its size, one range after the other."""
+    return np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+
+
+def _typed(column: np.ndarray, kind: np.dtype, name: str) -> np.ndarray:
     """Numbers of text in their type."""
-    if isinstance(column, Ragged):
-        return column
     with np.errstate(all="ignore"):
         typed = column.astype(kind)
     if kind.kind in "iu" and (typed != column).any():
@@ -129,8 +149,11 @@ def _typed(column: np.ndarray | Ragged, kind: np.dtype, name: str) -> np.ndarray
     return typed
 
 
-def _header(lines: Sequence[bytes]) -> tuple[str, dict[str, tuple[int, Types]]]:
-    """Byte order (empty for text), and the number of entries and the types of each element."""
+def _header(lines: Sequence[bytes], path: Path) -> tuple[str, dict[str, tuple[int, Types]]]:
+    """Byte order (empty for text), and the number of entries and the types of each element.
+
+    Other lines are ignored: Blender 2.47 wrote a comment without its keyword.
+    """
     order, elements, types = None, dict[str, tuple[int, Types]](), Types()
     for words in (line.decode("utf-8", "replace").split() for line in lines[1:-1]):
         match words:
@@ -147,8 +170,11 @@ def _header(lines: Sequence[bytes]) -> tuple[str, dict[str, tuple[int, Types]]]:
                 kinds = [length, kind]
             case ["property", kind, name]:
                 kinds = [kind]
-            case _:
+            case ["format" | "element" | "property", *_]:
                 kinds = []
+            case _:
+                warnings.warn(f"{path}: the line {quoted(' '.join(words))} of its header is ignored", stacklevel=3)
+                continue
         if not kinds or not {*kinds} <= {*TYPES} or not elements or name in types or order is None:
             raise PointsetError(f"expected a line of a PLY file's header, found {quoted(' '.join(words))}")
         types[name] = tuple(np.dtype(order + TYPES[kind]) for kind in kinds)
@@ -200,8 +226,7 @@ def _read_entries(content: np.ndarray, offset: int, count: int, types: Types) ->
     for name, (*length, kind) in types.items():
         starts, sizes = (np.array(numbers, np.int64) for numbers in places[name])
         lengths = sizes * kind.itemsize
-        own = np.arange(lengths.sum()) + np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
-        values = content[own].view(kind)
+        values = content[_ranges(starts, lengths)].view(kind)
         read[name] = Ragged(values, sizes) if length else values
     return read, offset
 

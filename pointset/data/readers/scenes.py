@@ -35,6 +35,8 @@ def parse_scene(content: bytes, name: str) -> Mesh:
             length = int.from_bytes(content[8:12], "little")
             warn_of_rest(name, content[length:])
             content = content[:length]
+        if str(document.get("asset", {}).get("version", 2)).startswith("1"):
+            raise PointsetError("is a glTF of version 1, which is not read: convert it to version 2")
         _require_plain(document)
         _warn_of_others(document, name)
         if _detach_skins(document) | _move_scales_to_nodes(document):
@@ -104,7 +106,7 @@ def _warn_of_others(document: dict[str, Any], name: str) -> None:
         if primitive.get("mode") == _POINTS
     )
     lines = sum(primitive.get("mode") in _LINES for primitive in _primitives(document))
-    left_out = [counted(count, what) for count, what in ((points, "point"), (lines, "part of lines")) if count]
+    left_out = [counted(count, what) for count, what in ((points, "point"), (lines, "line part")) if count]
     if left_out:
         warnings.warn(f"{name}: {' and '.join(left_out)} beside the triangles are left out", stacklevel=4)
     moved = [what for what, key in (("a skin", "skin"), ("a morph", "weights")) if any(key in own for own in nodes)]

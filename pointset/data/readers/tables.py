@@ -25,6 +25,7 @@ from pointset.data.readers.clouds import (
     usual_name,
 )
 from pointset.data.readers.formats import require_count, warn_of_rest
+from pointset.data.readers.lines import UTF_16
 from pointset.errors import PointsetError, quoted
 from pointset.runs.files import read_file, require_unpackable
 
@@ -99,10 +100,8 @@ def _pickles_refused() -> Iterator[None]:
 def text_columns(path: Path, features: Sequence[str]) -> Columns:
     """The columns of a file of text, whose lines must all be points."""
     content = read_file(path)
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise PointsetError("expected plain text, found UTF-16: save it as UTF-8")
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-16" if content.startswith(UTF_16) else "utf-8-sig")
     except UnicodeDecodeError:
         text = content.decode("latin-1")
     lines = re.split(r"\r\n|\n|\r", text)  # no others
@@ -111,7 +110,10 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
         raise PointsetError("expected a point cloud, found no point")
     mark = _separator(_REMARK.sub("", lines[first]))
     table = _numbers(lines[first:], mark, first)
-    require_count(len(table), len(table) if count is None else count, "points")
+    if count is not None:
+        require_count(min(len(table), count), count, "points")
+        warn_of_rest(path, table[count:], "lines")
+        table = table[:count]
     width = table.shape[1]
     if names and len(names) != width:
         found = f"has {len(names)} names of columns, {quoted(', '.join(names))}, and {width} numbers in a line"

@@ -73,7 +73,7 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
     ("mesh.ply", b"hello\n", ("end_header",)),
     ("mesh.ply", PLY + b"0 0 0\n", ("no faces",)),
     ("mesh.ply", PLY.replace(b"end_header", FACE) + b"0 0 0\n3 0 0 1\n", ("from 0 to 0",)),
-    ("mesh.ply", PLY.replace(b"end_header", FACE) + b"0 0 0\n3 0 0\n", ("damaged",)),
+    ("mesh.ply", PLY.replace(b"end_header", FACE) + b"0 0 0\n3 0 0\n", ("line 11", "'3 0 0'")),
     ("mesh.ply", PLY.replace(b"end_header", FACE.replace(b"face", b"tristrips")) + b"0 0 0\n1 0\n", ("one face",)),
     ("gone.npy", None, ("does not exist",)),
     ("a.npy", b"garbage", ("damaged",)),
@@ -94,7 +94,8 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
     ("a.ply", PLY.replace(b"float z", b"float u") + b"0 0 0\n", ("x, y and z", "'x, y, u'")),
     ("a.ply", PLY.replace(b"float z", b"quad z"), ("'property quad z'",)),
     ("a.ply", PLY.replace(b"vertex", b"point") + b"0 0 0\n", ("vertex", "'point'")),
-    ("a.ply", PLY + b"0 0\n", ("1 entries", "cut off")),
+    ("a.ply", PLY + b"0 0\n", ("line 8", "as many numbers", "'0 0'")),
+    ("a.ply", PLY, ("1 entries", "cut off")),
     ("a.pcd", b"garbage", ("no PCD file",)),
     ("a.pcd", PCD.replace(b"SIZE 4 4 4", b"SIZE 4 4"), ("no PCD file",)),
     ("a.pcd", PCD.replace(b"POINTS 1", b"POINTS 2"), ("2 points", "1 can be read")),
@@ -110,7 +111,6 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
     ("a.csv", b"1,2,3,4,5,6\n7,8,9,1,2,3\n", ("decimal commas",)),
     ("a.csv", b"0,046,0,822,0,33\n1,303,0,905,0,446\n", ("decimal commas",)),
     ("a.csv", b"# one\rx,y,z\r1,2,3\r4,5\r", ("line 4", "3 numbers", "'4,5'")),
-    ("a.xyz", "0 0 0\n".encode("utf-16"), ("UTF-16",)),
 ]
 
 

@@ -190,6 +190,10 @@ GENEROUS: dict[str, Any] = {
     "units.csv": b"x [m],y [m],z (m)\n1,2,3\n4,5,6\n",
     "ros.csv": b"pos_z,pos_y,pos_x\n3,2,1\n6,5,4\n",
     "voxels.csv": b"1,2,3\n4,5,6\n",
+    "powershell.xyz": "1 2 3\n4 5 6\n".encode("utf-16"),
+    "commas.pcd": pcd("ascii").replace(b"217", b"2") + b"1,2,3\n4,5,6\n",
+    "flags.ply": (HEAD + AXES).replace(b"binary_little_endian", b"ascii").replace(b"end_", b"property bool seen\nend_")
+    + b"1 2 3 0\n4 5 6 1\n",
     "colors.xyzrgb": b"1 2 3 0.5 0 1\n4 5 6 0 1 0\n",
 }
 """Files as other programs write them, with the points (1, 2, 3) and (4, 5, 6)."""

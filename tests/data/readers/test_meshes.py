@@ -181,7 +181,7 @@ def test_gltf_with_skins_and_morphs_is_read_as_it_was_before_them(changes, words
 def test_points_and_lines_beside_triangles_of_a_glb_are_counted(tmp_path):
     scene = trimesh.Scene([BOX, trimesh.PointCloud(BOX.vertices), trimesh.load_path([[0, 0, 0], [1, 1, 1]])])
     (tmp_path / "a.glb").write_bytes(scene.export(file_type="glb"))
-    with pytest.warns(UserWarning, match=r"a\.glb: 8 points and 1 part of lines beside the triangles are left out"):
+    with pytest.warns(UserWarning, match=r"a\.glb: 8 points and 1 line part beside the triangles are left out"):
         mesh = read_mesh(tmp_path / "a.glb")
     assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces)
 
@@ -208,6 +208,13 @@ offset="0"/><input semantic="WEIGHT" source="#w" offset="1"/><vcount>1 1 1 1</vc
 <instance_controller url="#c"/></node></visual_scene></library_visual_scenes><scene><instance_visual_scene url="#s"/>
 </scene></COLLADA>"""
 """A square with two lines, and again moved by a controller, five to the right."""
+
+
+def test_decimal_commas_of_a_dae_file(tmp_path):
+    pytest.importorskip("collada")
+    (tmp_path / "a.dae").write_text(DAE.format(up="", places="0 2 0 1,5 2 0 1,5 2 1 0 2 1"))
+    with pytest.warns(UserWarning, match="lines beside"):
+        assert read_mesh(tmp_path / "a.dae").vertices[:, 0].max() == 6.5
 
 
 @pytest.mark.parametrize(
@@ -283,6 +290,19 @@ def test_integers_of_a_gltf_are_scaled_before_parts_are_placed(tmp_path):
 
 
 PLY_HEAD = "ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\n"
+
+
+def test_text_of_a_ply_file_with_more_than_its_header_says(tmp_path):
+    """Blender 2.47 wrote a comment without its keyword, MeshLab the colors of corners in place of those of a face."""
+    head = PLY_HEAD.replace("element vertex", "Created by Blender3D 247\nelement vertex")
+    head += "element face 2\nproperty list uchar int vertex_indices\nproperty uchar red\nend_header\n"
+    rows = "0 0 0\n1 0 0\n0 1 0\n1 1 0\n3 0 1 2 9 1 1 1 1 1 1 1 1 1\n3 1 3 2 9 1 1 1 1 1 1 1 1 1\n"
+    (tmp_path / "a.ply").write_text(head + rows)
+    with (
+        pytest.warns(UserWarning, match=r"a\.ply: the line 'Created by Blender3D 247' of its header is ignored"),
+        pytest.warns(UserWarning, match=r"a\.ply: 2 lines have more numbers than the header says"),
+    ):
+        assert read_mesh(tmp_path / "a.ply").faces.tolist() == [[0, 1, 2], [1, 3, 2]]
 
 
 def test_strips_of_triangles_in_a_ply_file(tmp_path):
@@ -479,6 +499,7 @@ OBJ_SPELLINGS = {
     "a path that ends in a backslash, not at the end of its line": OBJ.replace(b"by hand", b"C:\\a b"),
     "carriage returns": OBJ.replace(b"\n", b"\r"),
     "byte order mark": b"\xef\xbb\xbf" + OBJ,
+    "UTF-16": OBJ.decode().encode("utf-16"),
     "comments behind": OBJ.replace(b"\n", b" # f 1 2 3\n"),
     "blanks before": OBJ.replace(b"\n", b"\n \t"),
     "some colours": OBJ.replace(b"v 1.5 0 0", b"v 1.5 0 0 .1 nan 1"),
