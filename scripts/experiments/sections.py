@@ -31,39 +31,37 @@ SECTIONS = (
     Section(
         "The frontier",
         ("frontier",),
-        "The best model that was found for each budget. The figures show the rows of all tables on ModelNet40; bars "
-        "are 95 % intervals over seeds, of rows with at least three. Rows differ in recipe and length (the grid has "
-        "ten epochs), so a step of a frontier is not due to the model alone. Training times are from one machine. For "
-        "the grid, `frontier` and `minutes_1000`, steps were timed while nothing else ran; the other rows were trained "
-        "beside another run.",
+        "The most accurate model for each budget. The figures show the rows of all tables on ModelNet40; bars are 95 % "
+        "confidence intervals over seeds, for rows with at least three. Rows differ in recipe and length (the grid has "
+        "ten epochs), not only in the model. Training times are from one machine; the steps of the grid, `frontier` "
+        "and `minutes_1000` were timed alone, the other rows were trained beside another run.",
         figures=True,
     ),
     Section("The most accurate models", ("accurate_100", "accurate_100_wide", "accurate_1000")),
     Section(
         "Training in minutes",
         ("minutes_100", "five_minutes_100", "minutes_1000"),
-        "The shortest recipes for one CPU core, timed from the start of the process to the last test set.",
+        "Recipes for one CPU core, timed from the start of the process to the last test set.",
     ),
     Section(
         "Robustness",
         text=(
-            "The corruptions of ModelNet40-C that need no renderer, and points removed at random or in patches, each "
-            "at five severities; also fewer points at test time. mCE is the mean corruption error relative to the "
-            "first row of the table: below 100 is more robust than that row. Values are means over the seeds that were "
-            "tested."
+            "The corruptions of ModelNet40-C that need no renderer, and points dropped at random or in patches, at "
+            "five severities; also fewer points at test time. mCE is the mean corruption error relative to the first "
+            "row of the table: below 100 is more robust than that row. Values are means over the tested seeds."
         ),
         robust=True,
     ),
     Section(
-        "Earlier recipes, and one thing at a time",
+        "Earlier recipes and ablations",
         ("modern", "modern_1000", "set_transformer_table4_100", "attention_weights", "pooling"),
-        "Of table 4 of the Set Transformer the column of 100 points was run, for 30 epochs in place of 2,000. The "
-        "full recipe ([`set_transformer_table4.toml`](set_transformer_table4.toml)) was not run.",
+        "The column of 100 points of table 4 of the Set Transformer, with 30 epochs in place of 2,000. The full recipe "
+        "([`set_transformer_table4.toml`](set_transformer_table4.toml)) was not run.",
     ),
     Section(
         "Set problems without meshes",
         ("max_regression", "max_regression_decay", "clustering_short"),
-        "The problems of the Set Transformer paper, with its published results beside ours.",
+        "The problems of the Set Transformer paper, beside its published results.",
     ),
 )
 
@@ -80,33 +78,31 @@ def answer(saved: Mapping[str, Saved]) -> Iterator[str]:
     tops = {encoder: max(own, key=lambda row: row.mean) for encoder, own in by_encoder.items()}
     maximum = next(row for row in by_encoder["none"] if row.parts[1] == "max")
     level = sum(row is tops["isab16"] or tops["isab16"].label in row.level for row in by_encoder["isab16"])
-    yield "# Which pooling, at what cost"
+    yield "# Results on ModelNet40"
     gain, poolings = 100 * (tops["none"].mean - maximum.mean), len(by_encoder["isab16"])
     yield (
-        "**Without an encoder the pooling is the model; behind attention it hardly matters.** On ModelNet40 at 100 "
-        f"points {tops['none'].label} is {gain:.0f} points above {maximum.label}, and {level} of {poolings} poolings "
-        "behind an `isab16` encoder are the best or not distinguishable from it. The most accurate rows of these "
-        f"tables see coordinates only and no neighbourhoods, and have **{most} at 1,000 points** ({best[1000].label}) "
-        f"and **{few} at 100** ({best[100].label}); [with neighbourhoods](pages/local_features.md) one seed is better. "
-        "The best verified figure of others under these conditions is [PointNet's 90.1 %](pages/published.md); "
-        "networks of others with neighbourhoods reach 91.5 to 93.1."
+        f"Without an encoder {tops['none'].label} is {gain:.0f} percentage points above {maximum.label} at 100 points; "
+        f"behind an `isab16` encoder {level} of {poolings} poolings are the best or do not differ significantly from "
+        "the best. The highest accuracies on coordinates are "
+        f"**{most} at 1,000 points** ({best[1000].label}) and **{few} at 100** ({best[100].label}); with "
+        "[local features](pages/local_features.md) they are higher. Published accuracies after the last epoch: "
+        "[PointNet 90.1 %, networks with local grouping 91.5 to 93.1 %](pages/published.md)."
     )
     yield f"![{FIGURE.title}]({FIGURE_FILE})"
     lines = []
     for title, sizes in SIZES.items():
         lines += [(title, dot.name, short(dot.cost), f"{dot.mean:.1f}") for dot in FIGURE.front(saved, sizes)]
-    yield "No other row is as accurate for as few multiply-adds as these:"
+    yield "The most accurate rows by multiply-adds (Pareto front):"
     yield study_table(lines, ("sets of", "model", FIGURE.axis, "accuracy %"), left=2, form="pipe")
 
 
 SEVERAL = (
-    "not distinguishable from the best of its column (over new seeds and test shapes, together for all "
-    "pairs of the table)."
+    "no significant difference from the best of its column (5 % level over seeds and test shapes, all pairs of the "
+    "table)."
 )
 LONE = (
-    "its only run is not distinguishable from the best run of its column (McNemar's exact test over test shapes, "
-    "Holm's correction over all pairs of the table). With one seed each, the table compares runs, not models: another "
-    "seed may order them differently."
+    "no significant difference of the only run from the best run of its column (McNemar's exact test over test shapes, "
+    "Holm's correction over all pairs of the table). With one seed each, the table compares runs, not models."
 )
 
 
@@ -126,7 +122,7 @@ def grid(one: Saved) -> Iterator[str]:
     over_all = max(rows, key=lambda row: row.mean)
     level = ", ".join(over_all.level) or "none"
     yield (
-        f"Best of all: {over_all.label}, {100 * over_all.mean:.1f} %. Not distinguishable from "
+        f"Best: {over_all.label}, {100 * over_all.mean:.1f} %. No significant difference from "
         f"{'that run' if lone else 'it'}: {level}."
     )
     costs = [[f"-{p}", *(_cost(at.get((e, p))) for e in encoders)] for p in poolings]
