@@ -28,7 +28,7 @@ from pointset.viz import draw_clouds, save
 
 HERE = Path(__file__).resolve().parent
 CHECKOUT = HERE.parents[1]
-OWN = ("conf.py", "index.md", "changelog.md", "citing.md", "tools.md", "_static", "reference")
+OWN = ("conf.py", "index.md", "changelog.md", "citing.md", "models.md", "tools.md", "_static", "reference")
 COPIED = ("README.md", "LICENSE", "notebooks", "datasets/README.md", "scripts/experiments", "scripts/benchmark")
 IGNORED = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.py", "*.toml")
 MODELS = ("isab16-pma.modelnet40-1024", "rff-pma4.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024")
@@ -40,16 +40,16 @@ LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\((?!\w+:)([^)#\s]+)(#[^)
 
 CORRUPTIONS_TEXT = """# Corruptions of point clouds
 
-Three lines corrupt any array of points, for any model:
+`pointset.corrupt` changes any array of points, for any model:
 
 ```python
 noisy = pointset.corrupt(points, "background", severity=3, seed=0)   # [n, 3] or [B, n, 3], array or tensor
 ```
 
-`pointset.evaluation.robustness(model, test)` measures a model of this package under all of them. The corruptions of
-ModelNet40-C (arXiv 2201.12296) are here as in the authors' released code, without occlusion and lidar, which need a
-renderer; the two dropouts are those of ModelNet-C (arXiv 2202.03377). The pictures show severity 3; the numbers are the
-levels of severities 1 to 5, in the frame of the benchmarks (farthest point at distance 1).
+`pointset.evaluation.robustness(model, test)` evaluates a model under all of them. The corruptions of ModelNet40-C
+(arXiv 2201.12296) follow the authors' code, without occlusion and lidar, which need a renderer; drop_global and
+drop_local are those of ModelNet-C (arXiv 2202.03377). The pictures show severity 3; the numbers are the levels of
+severities 1 to 5 for shapes scaled to the unit sphere.
 """
 
 
@@ -152,7 +152,7 @@ def write_corruptions(folder: Path) -> None:
         blocks.append(f"## {family.capitalize()}\n\n![{family} at severity 3]({family}.png)")
         for corruption in own:
             levels = ", ".join(map(str, corruption.levels))
-            origin = "ModelNet40-C" if corruption.name in MODELNET40_C else "beside ModelNet40-C's"
+            origin = "ModelNet40-C" if corruption.name in MODELNET40_C else "not part of ModelNet40-C"
             definition = inspect.cleandoc(corruption.apply.__doc__ or "").partition("\nSource")[0].strip()
             levels = f"Severities {SEVERITIES[0]} to {SEVERITIES[-1]}: {levels} ({origin})."
             blocks.append(f"### {corruption.name}\n\n```text\n{definition}\n```\n\n{levels}")
