@@ -1,7 +1,7 @@
 """Run the notebooks from clean kernels and keep what they show: after a change of what they use, before a commit.
 
 .venv/bin/python scripts/notebooks.py                              # all of them, in place
-.venv/bin/python scripts/notebooks.py notebooks/03_see_attention.ipynb
+.venv/bin/python scripts/notebooks.py notebooks/03_visualise_attention.ipynb
 
 Says of each its size and the processor time that it and its workers took: half of that is its time on two idle cores,
 where both are in use.
