@@ -39,8 +39,8 @@ CALIBRATION_TEXT = (
     "share of the predictions. A model on the diagonal is calibrated, one above it is underconfident."
 )
 CONFUSION_TEXT = (
-    "The two most accurate models, first seed: the share of each true class in per cent, if at least 1 per cent. "
-    "Shades show its square root, so that single mistakes are visible."
+    "The two most accurate models, first seed: rows are true classes with their number of shapes, columns predictions, "
+    "numbers per cent of the true class, from 1 per cent. Blue is right, orange wrong; shades show the square root."
 )
 CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs are in classes.csv."
 

@@ -12,9 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.text import Annotation, Text
 from matplotlib.ticker import LogLocator, NullLocator
-from matplotlib.transforms import Bbox
 
 from pointset.errors import escaped
 from pointset.viz.color import COLORS, FAINT, INK
@@ -29,12 +27,6 @@ LINE_HEIGHT = 0.16
 """Height in inches of a line of text or of a legend."""
 ACROSS, HANDLE = 5, 0.5
 """Maximum number of names in a line of a legend, and the width in inches of the marker before a name."""
-STEP = 9.0
-"""Distance in points between the lines on which names of dots can be placed."""
-DOT_RADIUS = 3.5
-"""Half the width of a dot, in points."""
-WIDEST_LABEL = 3.5
-"""Largest width of the name of a dot, in inches."""
 
 
 class Picture(Figure):
@@ -160,58 +152,7 @@ def draw_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    axes.margins(x=0.12, y=0.2)  # room for names
-
-
-def name_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True) -> None:
-    """Write the names of the dots on the frontier beside them, so that they overlap no dot, bar or other name.
-
-    Call it when the layout of the figure is final: positions are computed in pixels.
-    """
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    figure.draw_without_rendering()
-    half, taken, inside = DOT_RADIUS * figure.dpi / 72, [], axes.get_window_extent()
-    for dot in dots:
-        (x, low), (_, y), (_, high) = axes.transData.transform([(dot.cost, at) for at in (dot.low, dot.mean, dot.high)])
-        taken += [Bbox([[x - half, y - half], [x + half, y + half]]), Bbox([[x - 1, low], [x + 1, high + 1e-3]])]
-    # First above and left of the dot, where no dot of higher value can be; then further away, below and right.
-    offsets = [(side, up * (2.0 + line * STEP)) for line in range(14) for up in (1, -1) for side in ("right", "left")]
-    for dot in frontier(dots, higher_is_better):
-        label = axes.annotate(
-            plain_label(shorten(dot.name, WIDEST_LABEL, 6.5)),
-            (dot.cost, dot.mean),
-            (0, 0),
-            textcoords="offset points",
-            fontsize=6.5,
-            color=INK,
-            arrowprops={"arrowstyle": "-", "color": FAINT, "lw": 0.5, "shrinkA": 0, "shrinkB": 3},
-            annotation_clip=False,
-            in_layout=False,
-        )
-
-        def overlap(offset: tuple[str, float], label: Annotation = label) -> float:
-            box = _place(label, *offset)
-            outside = float(box.width * box.height) - _common(box, inside)
-            return sum(_common(box, other) for other in taken) + 10 * outside
-
-        free = (offset for offset in offsets if overlap(offset) < 1e-9)
-        taken.append(_place(label, *(next(free, None) or min(offsets, key=overlap))))
-
-
-def _place(label: Annotation, side: str, y: float) -> Bbox:
-    """Put the name of a dot at its side, with a line to it if it is far, and return the box of the text."""
-    label.set_position((DOT_RADIUS + 1 if side == "left" else -DOT_RADIUS - 1, y))
-    label.set(ha=side, va="bottom" if y > 0 else "top")
-    assert label.arrow_patch is not None
-    label.arrow_patch.set_visible(abs(y) > STEP)
-    label.get_window_extent()  # updates the position of the text
-    return Text.get_window_extent(label).padded(1)
-
-
-def _common(box: Bbox, other: Bbox) -> float:
-    both = Bbox.intersection(box, other)
-    return 0.0 if both is None else float(both.width * both.height)
+    axes.margins(x=0.12, y=0.1)
 
 
 def pair_styles(names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:

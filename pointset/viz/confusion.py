@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.legend_handler import HandlerTuple
-from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from pointset.viz.charts import LETTER, WIDTH, make_panels, plain_label, shorten
@@ -22,8 +19,6 @@ FEW_CLASSES = 12
 """Largest number of classes for which two matrices are drawn side by side."""
 WIDEST_CLASS = 1.8
 """Largest width of a class name, in inches."""
-BAR = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
-"""Shares shown in the legend."""
 
 
 def stand_together(classes: Sequence[str]) -> bool:
@@ -51,18 +46,6 @@ def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[s
     for index, (axes, matrix) in enumerate(zip(panels, counts.values(), strict=True)):
         _draw(axes, matrix, shown, [] if index % across else rows, size, 72 * side)
         axes.set_title(titles[index], loc="left", fontsize=9, fontweight="bold")
-    cells: Any = [tuple(Patch(color=color, alpha=share**0.5) for color in (RIGHT, WRONG)) for share in BAR]
-    figure.legend(
-        cells,
-        [f"{share:.0%}" for share in BAR],
-        title="share of the true class: right, and predicted as the class below; beside a class its number of shapes",
-        loc="outside lower center",
-        ncols=len(BAR),
-        fontsize=7,
-        title_fontsize=7,
-        frameon=False,
-        handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
-    )
     return figure
 
 

@@ -18,7 +18,6 @@ from pointset.viz.charts import (
     frontier,
     label_axes,
     make_panels,
-    name_frontier,
     pair_legend,
     pair_styles,
     with_legend,
@@ -117,8 +116,6 @@ def draw(name: str, saved: Mapping[str, Saved], file: Path) -> None:
         one.text(0.99, 0.02, left_out(panels[title]), fontsize=6.5, color=FAINT, **corner)
         label_axes(one, figure.axis, "accuracy %")
     with_legend(picture, pair_legend(pair_styles([row.parts for row in all_rows(saved)])))
-    for one, dots in zip(axes, drawn.values(), strict=True):
-        name_frontier(one, dots)
     picture.savefig(file, format="png", dpi=160, metadata={"Description": figure.digest(saved)})
 
 

@@ -183,7 +183,7 @@ def test_the_tables_of_a_comparison_agree_with_it(reported):
 
 
 SECTIONS = {
-    "Which models are distinguishable": "matrix",
+    "Significant differences": "matrix",
     "Accuracy against cost": "pareto",
     "Learning curves": "learning-curves",
     "Corrupted and smaller test sets": "",

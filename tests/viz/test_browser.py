@@ -360,28 +360,6 @@ def test_the_report_page_fits_its_window_and_can_be_read(report):
     assert moved == pytest.approx(0, abs=1), "the first column of a table stays"
 
 
-def test_columns_sort_by_pointer_and_by_keyboard_and_go_back(report):
-    tab = report.tab
-    column = """(name) => { const table = document.querySelector("table");
-        const place = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === name);
-        return [...table.tBodies[0].rows].map((row) => row.cells[place].textContent); }"""
-    before, words = tab.evaluate(column, "accuracy %"), tab.evaluate(column, "model")
-    numbers = [float(text.split()[0]) for text in before]
-    head = tab.locator("table").first.locator("th", has_text="accuracy %").first
-    head.click()
-    assert head.get_attribute("aria-sort") == "descending"
-    assert [float(text.split()[0]) for text in tab.evaluate(column, "accuracy %")] == sorted(numbers, reverse=True)
-    head.get_by_role("button").press("Enter")
-    assert [float(text.split()[0]) for text in tab.evaluate(column, "accuracy %")] == sorted(numbers)
-    head.get_by_role("button").press("Enter")
-    assert tab.evaluate(column, "accuracy %") == before
-    tab.locator("table").first.locator("th", has_text="model").click()
-    assert tab.evaluate(column, "model") == sorted(words, key=str.lower)
-    published = tab.locator("table").first.locator("th", has_text="published").first
-    published.click()
-    assert tab.evaluate(column, "published %")[-1] == "", "empty cells stay below"
-
-
 def test_text_has_enough_contrast(report):
     contrasts = report.tab.evaluate(
         """() => { const light = (color) => { const [r, g, b] = color.match(/[0-9.]+/g).map((c) => (c / 255) ** 2.2);

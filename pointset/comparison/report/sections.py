@@ -17,14 +17,12 @@ from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
 
 PARETO_TEXT = (
-    "Multiply-adds are counted; times were measured on the machine below. The grey line joins the rows that no other "
-    "row beats on both axes"
+    "Multiply-adds are counted; times are measured on the machine below. Grey line: the Pareto frontier, on which no "
+    "row is better at lower cost"
 )
 PAIRS_TEXT = (
-    "Row minus column; bold: distinguishable, for new seeds and new test sets, at a level that holds for the whole "
-    "table."
+    "Row minus column; bold: significant, for new seeds and new test sets, at a level that holds for the whole table."
 )
-PARETO_BARS = "; bars are 95 % intervals"
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
@@ -46,21 +44,19 @@ def sections(comparison: Comparison) -> Iterator[Section]:
 
 def _common_sections(comparison: Comparison, results: Results) -> Iterator[Section]:
     """The sections of one size that every task has."""
-    metric = results.metric
-    verdict = comparison.verdicts[results.points]
+    metric, verdict = results.metric, comparison.verdicts[results.points]
     if verdict.pairs:
         text = f"{PAIRS_TEXT} {verdict.method}"
-        yield Section("Which models are distinguishable", text, draw_matrix(verdict), "matrix", verdict.pair_table())
+        yield Section("Significant differences", text, draw_matrix(verdict), "matrix", verdict.pair_table())
     bars = any(summary.interval for row in results.rows.values() for summary in row.metrics.values())
-    title = f"{metric.name[:1].upper()}{metric.name[1:]} against cost"
-    yield Section(title, PARETO_TEXT + PARETO_BARS * bars + ".", pareto(results), "pareto")
+    text = PARETO_TEXT + "; bars are 95 % intervals" * bars + "."
+    yield Section(f"{metric.name[:1].upper()}{metric.name[1:]} against cost", text, pareto(results), "pareto")
 
 
 def write_report(comparison: Comparison) -> None:
     """Write report.html and figures/ into the folder of a comparison."""
     folder, figures = comparison.folder, comparison.folder / "figures"
-    made = list(sections(comparison))
-    about = report_texts(comparison)
+    made, about = list(sections(comparison)), report_texts(comparison)
     charts = {f"{section.name}.svg": section.svg for section in made if section.chart}
     figures.mkdir(exist_ok=True)
     sweep(figures)
@@ -73,27 +69,25 @@ def write_report(comparison: Comparison) -> None:
 
 
 def report_texts(comparison: Comparison) -> dict[str, Any]:
-    """Verdicts, command, commit, machine, versions, configuration and citation, for the report's texts."""
-    experiment, rows, metric, made = comparison.experiment, comparison.rows, comparison.metrics[0], origins(comparison)
-    costs = "Seconds of one training"
-    if any(row.cost for row in rows):
-        costs = "Mult-adds and milliseconds of one set; seconds of one training"
+    """Conclusions, command, commit, machine, versions, configuration and citation, for the report's texts."""
+    experiment, rows, made = comparison.experiment, comparison.rows, origins(comparison)
+    costs = "Mult-adds and milliseconds of one set; seconds" if any(row.cost for row in rows) else "Seconds"
     versions = (
         ", ".join(f"{name} {version}" for name, version in origin["versions"].items() if version != "absent")
         for origin in made
     )
-    commits, machines = _each_once(map(commit_of, made)), _each_once(map(machine_of, made))
+    commits, machines = _distinct(map(commit_of, made)), _distinct(map(machine_of, made))
     seeds = ", ".join(map(str, experiment.seeds))
     return {
         "verdicts": comparison.sentences(),
-        "costs": f"{costs} (processor time without a GPU).",
+        "costs": f"{costs} of one training (processor time without a GPU).",
         "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.facts.title}",
         "command": command().replace(" --report", ""),  # with --report the command would not run anything
         "commit": commits,
-        "metric": metric.name,
+        "metric": comparison.metrics[0].name,
         "seeds": seeds,
         "machine": f"{machines}, {experiment.threads} thread{'s' * (experiment.threads > 1)} a run",
-        "versions": _each_once(versions),
+        "versions": _distinct(versions),
         "configuration": json.dumps(experiment.as_dict(), indent=2),
         "cite": f"pointset ({commits}), seeds {seeds}: {comparison.caption()}",
     }
@@ -111,7 +105,7 @@ def machine_of(origin: Mapping[str, Any]) -> str:
     return f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}"
 
 
-def _each_once(words: Iterable[str]) -> str:
+def _distinct(words: Iterable[str]) -> str:
     return "; ".join(dict.fromkeys(words))
 
 
@@ -120,17 +114,11 @@ def as_html(comparison: Comparison, made: Sequence[Section], about: Mapping[str,
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=PackageLoader("pointset.comparison", "report"),
-        undefined=StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.tests["words"] = is_words
-    environment.filters["chart"] = lambda section: Markup(inline_chart(section.svg))
+    loader = PackageLoader("pointset.comparison", "report")
+    page = Environment(loader=loader, undefined=StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    page.tests["words"], page.filters["chart"] = is_words, lambda section: Markup(inline_chart(section.svg))
     metrics, rows = comparison.metrics, comparison.rows
-    return environment.get_template("template.html").render(
+    return page.get_template("template.html").render(
         comparison=comparison,
         reached=make_cells(rows, metrics, part="metrics"),
         costs=make_cells(rows, metrics, part="costs"),
