@@ -45,7 +45,7 @@ def attend(
     points: PointCount | None = None,
     seed: int = 0,
     up: Up = "auto",
-    keep_outliers: bool = False,
+    remove_outliers: bool | None = None,
 ) -> Result:
     """Draw what a trained model attends to on one shape, and print its prediction.
 
@@ -72,7 +72,7 @@ def attend(
         points: Number of points to sample on the mesh, or to take of a cloud; default: as many as the model was trained
             on, which gives the prediction of `pointset classify`.
         seed: Seed for sampling points on the mesh.
-        keep_outliers: Keep isolated points of a point cloud, such as a background.
+        remove_outliers: Remove outliers of a point cloud; default: as in training.
     """
     if live:
         from pointset.export.live.page import MOST_POINTS
@@ -96,7 +96,7 @@ def attend(
     trained = drawable(load_model(model), of_product=not live)
     models = live_models(trained) if live else []
     network, file = trained.network, ShapeFile(shape, str(shape))
-    reading: dict[str, Any] = {"points": points, "seed": seed, "up": up, "keep_outliers": keep_outliers}
+    reading: dict[str, Any] = {"points": points, "seed": seed, "up": up, "remove_outliers": remove_outliers}
     seen = inspect_shape(network, shape, check=check_, **reading)
     loaded, maps, checks = seen.prepared, seen.maps, seen.checks
     (best,) = guess([file], seen.prediction, network.classes, [len(loaded.points)])

@@ -31,7 +31,7 @@ def evaluate(
     objective: Literal["log loss", "calibration error"] = "log loss",
     points: PointCount | None = None,
     on_error: Literal["raise", "skip"] | None = None,
-    keep_outliers: bool | None = None,
+    remove_outliers: bool | None = None,
     up: FileUp = "auto",
 ) -> Result:
     """Test a trained model, on sets that are prepared as in its run.
@@ -47,7 +47,7 @@ def evaluate(
         objective: Of --calibrate: what the temperature makes as small as possible there; the log loss is less noisy.
         points: Points per set; default: as in the run (not its --train-points).
         on_error: "skip" continues without shapes that cannot be used; default: as in training.
-        keep_outliers: Keep isolated points of point clouds in files; default: as in training.
+        remove_outliers: Remove outliers of point clouds in files; default: as in training.
         up: The axis that points up in the data; auto assumes that of the run for its own data, for another card the
             card's, and for other files what `classify` assumes. Shapes with another axis are rotated.
     """
@@ -60,7 +60,7 @@ def evaluate(
 
     trained = load_model(model)
     trained.on_device()
-    sets = load_like(trained.data, split, data, on_error, points, up, keep_outliers)
+    sets = load_like(trained.data, split, data, on_error, points, up, remove_outliers)
     evaluation = evaluate_sets(trained.network, sets)
     prediction = evaluation.prediction
     assert prediction is not None

@@ -174,8 +174,9 @@ class Reading:
     on_error: Literal["raise", "skip"] = "raise"
     """How to handle files that cannot be used: "raise" tries all of them, then reports the faulty ones and writes
     nothing; "skip" continues without them."""
-    keep_outliers: bool = False
-    """Keep isolated points of point clouds, such as a background."""
+    remove_outliers: bool | None = None
+    """Remove points of point clouds that are far from all others (statistical outlier removal); default: as in
+    training."""
     up: Up = "auto"
 
 

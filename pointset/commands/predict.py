@@ -36,8 +36,8 @@ def classify(
 ) -> Result:
     """Classify files of shapes, or all files in a folder, with a trained model.
 
-    Each mesh is sampled with as many points as the model was trained on. Isolated points of a point cloud are left out,
-    and of a cloud with more points a random part of so many is taken.
+    Each mesh is sampled with as many points as the model was trained on. Of a point
+    cloud with more points a random part of so many is taken.
 
     Example: `pointset classify path/to/scans --model runs/parts -o predictions.csv`
 

@@ -121,7 +121,7 @@ def run_over_files(
             unusable[file.name] = str(error)
     if len(unusable) < len(files):
         refuse_or_leave_out(unusable, len(files) - len(unusable), reading.on_error, "files", "repair them")
-    found = of_files(trained.on_device(), files, up=reading.up, keep_outliers=reading.keep_outliers)
+    found = of_files(trained.on_device(), files, up=reading.up, remove_outliers=reading.remove_outliers)
     answered = list(followed(found, what, "shape", len(files), show=len(files) > FEW))
     results = [answer for answer in answered if not isinstance(answer, Failure)]
     failures = {answer.name: answer.reason for answer in answered if isinstance(answer, Failure)}

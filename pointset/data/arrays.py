@@ -11,6 +11,7 @@ import torch
 from pointset.configuration import check, check_once
 from pointset.data.axes import Axis
 from pointset.data.options import NORMALS, DataOptions
+from pointset.data.outliers import merge_duplicates
 from pointset.data.point_cache import AS_RELEASED, PointCache, one_width
 from pointset.data.point_sets import PointSets
 from pointset.data.readers.clouds import looks_transposed, require_cloud
@@ -56,7 +57,8 @@ def from_arrays(
         normalize, up, on_error, data_seed: fields of `DataOptions`.
 
     Returns:
-        The sets, each normalised on its own; X may be in any unit.
+        The sets, each normalised on its own; X may be in any unit. Of points at one place the first is kept: a set
+        has each point once.
 
     Raises:
         UnreadableShapesError: clouds are empty, are not [n, d] with d at least 3, are not finite, or have all points at
@@ -146,7 +148,8 @@ def _cloud(given: Any, features: Mapping[str, Any]) -> Arrays:
     further = [as_array(values) for name, values in features.items() if name != NORMALS]
     tables = [rows[:, 3:]] * (rows.shape[1] > 3) + [table[:, None] if table.ndim == 1 else table for table in further]
     normals = [as_array(features[NORMALS])] if NORMALS in features else []
-    return require_cloud(np.hstack([rows[:, :3], *normals]), np.hstack(tables) if tables else None).arrays
+    cloud = require_cloud(np.hstack([rows[:, :3], *normals]), np.hstack(tables) if tables else None)
+    return merge_duplicates(cloud).arrays
 
 
 def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tuple[list[int], list[str]]:

@@ -272,14 +272,14 @@ def load_like(
     on_error: OnError | None = None,
     points: int | None = None,
     up: str | None = None,
-    keep_outliers: bool | None = None,
+    remove_outliers: bool | None = None,
 ) -> PointSets:
     """Load another split or another dataset with the options in a `PointSets.describe` description.
 
     Each shape of another dataset is turned (with a UserWarning) and normalised as the preparation does with its file.
     A PointsetError if the data is missing, existed only in memory, or has other classes than the description.
 
-    `data`, `on_error`, `points` and `keep_outliers` replace those of the description. `up` is the upward axis of the
+    `data`, `on_error`, `points` and `remove_outliers` replace those of the description. `up` is the upward axis of the
     data, see `pointset.data.axes.FileUp`; "auto" and None use the description's for its own data, the card's for a
     known dataset, and for other files that of their format.
     """
@@ -289,7 +289,7 @@ def load_like(
             "with it: give files with --data, or use pointset.evaluate in Python"
         )
     check_up(up)
-    given = {"on_error": on_error, "points": points, "keep_outliers": keep_outliers}
+    given = {"on_error": on_error, "points": points, "remove_outliers": remove_outliers}
     options = DataOptions.of(description).changed({name: own for name, own in given.items() if own is not None})
     turn = None if up == "auto" else up
     if turn is not None or data in list_cards():  # which say it of all their files

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pointset.configuration import COMMON, Checked, PointCount, Seed
+from pointset.data.outliers import OutlierOptions
 from pointset.data.readers.formats import SHAPE_SUFFIXES
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, quoted
@@ -48,7 +49,7 @@ class WithFeatures(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataOptions(WithFeatures):
+class DataOptions(OutlierOptions, WithFeatures):
     """How the point sets of a run are made; all models of a comparison share them.
 
     Example:
@@ -84,8 +85,6 @@ class DataOptions(WithFeatures):
     beside others."""
     on_error: OnError = "raise"
     """How to handle clouds or meshes that cannot be used: "raise" reports them all, "skip" continues without them."""
-    keep_outliers: bool = False
-    """Keep isolated points of clouds in files, such as a background."""
     features: tuple[str, ...] = ()
     """Point features beside the coordinates: "normals" (from meshes or files); for point clouds also "colors",
     "columns" (numbers without names), or fields by name: intensity,return_number."""

@@ -1,55 +1,99 @@
-"""Isolated points of clouds: a few of the background change the normalisation, and with it every prediction."""
+"""Repeated points of clouds, which count once, and statistical outlier removal, an option that is off by default."""
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
+from pointset.configuration import Checked, Count, Positive
 from pointset.data.readers.clouds import Cloud
+from pointset.errors import PointsetError, counted
 
-NEIGHBOURS = 4
-NEAR, FAR, STRAY, MANY = 1.8, 3.0, 15.0, 0.01
-"""Distances relative to the median, and a share of the points; see `isolated`."""
-FEWEST = 100
-"""Clouds with fewer points keep all."""
+MOST_REMOVED = 0.1
+"""Largest share of the points of a cloud that outlier removal may remove."""
+ORIGIN_COPIES = 3
+"""Points at the origin, above which they are reported: depth cameras and padding write zeros for missing points."""
+OPTION = "--remove-outliers (in Python remove_outliers=True)"
 
 
-def isolated(points: Float[ndarray, "n 3"]) -> Bool[ndarray, " n"]:
-    """True for points far from all others.
+@dataclass(frozen=True, kw_only=True)
+class OutlierOptions(Checked):
+    """Options of statistical outlier removal, as in the Point Cloud Library and Open3D."""
+
+    remove_outliers: bool = False
+    """Remove points of clouds in files that are far from all others: statistical outlier removal. Clouds in memory
+    keep all points."""
+    outlier_neighbours: Count = 20
+    """Nearest neighbours to which the mean distance of a point is computed (MeanK, nb_neighbors)."""
+    outlier_ratio: Positive = 2.0
+    """Standard deviations of that distance above its mean from which a point is an outlier (StddevMulThresh,
+    std_ratio)."""
+
+
+def prepare_cloud(cloud: Cloud, name: str, options: OutlierOptions) -> Cloud:
+    """Return the cloud of a file without repeated points and, if the options say so, without outliers.
+
+    Args:
+        cloud: of n points.
+        name: of the file, for messages.
+        options: whether outliers are removed, and how.
+
+    Raises:
+        PointsetError: outlier removal would remove more than 10 % of the points.
+    """
+    zeros = ~cloud.points.any(axis=1) if not any(cloud.corner) else np.zeros(len(cloud.points), bool)
+    missing = int(zeros.sum()) if zeros.sum() > ORIGIN_COPIES and not zeros.all() else 0
+    count = len(cloud.points)
+    if missing and options.remove_outliers:
+        cloud = cloud[~zeros]
+    elif missing:
+        warnings.warn(
+            f"{name}: {missing:,} of {count:,} points lie exactly at the origin (0, 0, 0), where they count as one; if "
+            f"they are missing measurements, {OPTION} removes them",
+            stacklevel=3,
+        )
+    cloud = merge_duplicates(cloud)
+    if not options.remove_outliers:
+        return cloud
+    outliers = find_outliers(cloud.points, options.outlier_neighbours, options.outlier_ratio)
+    if (share := outliers.mean()) > MOST_REMOVED:
+        raise PointsetError(
+            f"{name}: outlier removal would remove {outliers.sum():,} of {len(outliers):,} points ({share:.0%}, and at "
+            f"most {MOST_REMOVED:.0%} may go): leave --remove-outliers out, or raise outlier_ratio (now "
+            f"{options.outlier_ratio:g})"
+        )
+    if outliers.any() or missing:
+        at_origin = f" and {missing:,} at the origin" if missing else ""
+        removed = f"{counted(int(outliers.sum()), 'outlier')}{at_origin}"
+        warnings.warn(f"{name}: {removed} of {count:,} points removed (--remove-outliers)", stacklevel=3)
+    return cloud[~outliers] if outliers.any() else cloud
+
+
+def merge_duplicates(cloud: Cloud) -> Cloud:
+    """Return the cloud with each place once, in the order of the first points there.
+
+    Clouds are padded by repeating points; a set contains each of them once, so that neighbours, normalisation and
+    farthest points do not depend on how often a place is repeated.
+    """
+    places = np.ascontiguousarray(cloud.points + 0.0)  # -0.0 is 0.0
+    rows = places.view(np.dtype((np.void, places.dtype.itemsize * 3))).ravel()
+    first = np.unique(rows, return_index=True)[1]
+    return cloud if len(first) == len(places) else cloud[np.sort(first)]
+
+
+def find_outliers(points: Float[ndarray, "n 3"], neighbours: int, ratio: float) -> Bool[ndarray, " n"]:
+    """Return True for outliers: points whose mean distance to their nearest neighbours is unusually large.
 
     Statistical outlier removal (Rusu et al., "Towards 3D point cloud based object maps for household environments",
-    2008, section 3.1), with medians, because outliers enlarge mean and standard deviation:
-
-    d is the mean distance of a point to its 4 nearest neighbours, m the median of d. Points with d > 15 m are isolated.
-    If more than 1 % of the points have d > 3 m, not much more have d between 1.8 m and 3 m, and half of the former are
-    3 m from every point (those of a thin leg or wire are not), the cloud is a surface with a background: points with
-    d > 3 m are isolated, too, and if fewer are between, those with d > 1.8 m. Of 4,000 clean clouds of ModelNet40 2
-    lose points, with 256 points each 15 do; of the background of ModelNet40-C (severity 3) 87 % is found and 67 %, with
-    1 % of the other points.
+    2008, section 3.1): d is the mean distance of a point to its `neighbours` nearest others; outliers have
+    d > mean(d) + ratio * std(d).
     """
-    if len(points) < FEWEST:
+    count = min(neighbours, len(points) - 1)
+    if count < 1:
         return np.zeros(len(points), bool)
     from scipy.spatial import cKDTree
 
-    distances = cKDTree(points).query(points, NEIGHBOURS + 1)[0][:, 1:]
-    mean = distances.mean(axis=1)
-    median = max(float(np.median(mean)), np.finfo(np.float64).tiny)
-    relative, nearest = mean / median, distances[:, 0] / median
-    far, between = relative > FAR, ((relative > NEAR) & (relative <= FAR)).mean()
-    if far.mean() <= MANY or between > 3 * far.mean() or np.median(nearest[far]) <= FAR:
-        return relative > STRAY
-    return relative > (NEAR if between <= far.mean() else FAR)
-
-
-def without_outliers(cloud: Cloud, name: str) -> Cloud:
-    """The cloud without its isolated points, with a warning that names it if there are some."""
-    left_out = isolated(cloud.points)
-    if not left_out.any():
-        return cloud
-    warnings.warn(
-        f"{name}: {left_out.sum():,} of {len(left_out):,} points left out as isolated (--keep-outliers, in Python "
-        "keep_outliers=True, keeps them)",
-        stacklevel=3,
-    )
-    return cloud[~left_out]
+    distances = cKDTree(points).query(points, count + 1)[0][:, 1:].mean(axis=1)
+    return distances > distances.mean() + ratio * distances.std()

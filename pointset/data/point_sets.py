@@ -15,7 +15,6 @@ from torch.utils.data import Dataset
 from pointset.configuration import LocalFeatures, PointCount, check, check_seed
 from pointset.data.augmentations import Augmentation
 from pointset.data.axes import Axis
-from pointset.data.catalogue.cards import is_on_disk
 from pointset.data.groups import NO_GROUPS, Grouping, alone, choose_groups, groups_from_names, number_groups
 from pointset.data.local_feature_cache import cache_with_copies, cache_with_local_features, drawn_copies, kind_in
 from pointset.data.local_feature_kinds import WIDTHS, numbers_of_kind
@@ -343,11 +342,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @property
     def preparation(self) -> Preparation:
-        """How another shape becomes a set like these.
+        """Return how another shape becomes a set like these.
 
         `standardize` subtracts one number from all coordinates, so an off-centre shape would stay off-centre: if all
-        shapes are centred already, others are centred first. Files lose isolated points unless the options keep them;
-        arrays keep them.
+        shapes are centred already, others are centred first.
         """
         how = self.options.normalize
         if how == "standardize" and self.point_cache.is_centred(self.rows.numpy()):
@@ -361,7 +359,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             cache_points=max(1, int(self.point_cache.sizes.max(initial=0))),
             features=self.options.features,
             inputs=self.inputs,
-            keep_outliers=self.options.keep_outliers or not is_on_disk(self.source),
+            remove_outliers=self.options.remove_outliers,
+            outlier_neighbours=self.options.outlier_neighbours,
+            outlier_ratio=self.options.outlier_ratio,
             local_features=self.local_features,
         )
 

@@ -19,9 +19,9 @@ from torch import Tensor
 from pointset.configuration import Count, LocalFeatures, PointCount, PositiveShare
 from pointset.data.axes import UP_TO_Z, Axis, check_up, turned_up, upright_mesh, usual_up
 from pointset.data.local_features import stored_local_features
-from pointset.data.normalize import STANDARDIZED, is_standardized, normalize_points, normalize_rows
+from pointset.data.normalize import is_standardized, normalize_rows
 from pointset.data.options import Normalize, Sampler, WithFeatures
-from pointset.data.outliers import without_outliers
+from pointset.data.outliers import OutlierOptions, merge_duplicates, prepare_cloud
 from pointset.data.readers.clouds import Cloud, require_cloud
 from pointset.data.readers.formats import is_mesh_file, require_shape_file, suffix_of
 from pointset.data.readers.meshes import Mesh
@@ -33,8 +33,6 @@ from pointset.inputs import InputError, as_points
 
 CLOUD_POINTS = 1024
 """Points of the cloud whose neighbourhoods are described, where a shape has as many: they depend on the density."""
-EXAMINED = 16_384
-"""Most points of a cloud that are looked at; of a larger one a random part."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +48,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preparation(WithFeatures):
+class Preparation(OutlierOptions, WithFeatures):
     """How shapes become sets of points."""
 
     points: PointCount = 1024
@@ -70,8 +68,6 @@ class Preparation(WithFeatures):
     """Numbers beside the coordinates of each point; see `DataOptions.features`."""
     inputs: Count = 3
     """Numbers of each point that are given: coordinates and features."""
-    keep_outliers: bool = True
-    """Keep isolated points of clouds; see `pointset.data.outliers`."""
     local_features: LocalFeatures = "none"
     """What is said of each point's neighbourhood; see `pointset.data.local_features`."""
     least: PositiveShare = 0.5
@@ -89,7 +85,7 @@ class Preparation(WithFeatures):
         points: int | None = None,
         seed: int = 0,
         up: str | None = None,
-        keep_outliers: bool = False,
+        remove_outliers: bool | None = None,
         name: str = "",
     ) -> Prepared:
         """Prepare one shape.
@@ -101,7 +97,7 @@ class Preparation(WithFeatures):
             up: the shape's upward axis. "auto" or None means: that of the sets, if files of the same format have it;
                 else that which a DAE file states, or the usual one of the format (y for OBJ,
                 GLB and glTF, z for 3MF); else that of the sets.
-            keep_outliers: keep isolated points of a cloud.
+            remove_outliers: remove outliers of a cloud that is not an array; None means as in training.
             name: of the shape, for warnings; None means its path.
 
         Returns:
@@ -111,7 +107,9 @@ class Preparation(WithFeatures):
             PointsetError: a file cannot be read (it is named), a feature is lacking, or the points are not finite.
         """
         check_up(up)
-        wanted = self if points is None else dataclasses.replace(self, points=points)
+        changes = {"points": points, "remove_outliers": remove_outliers}
+        changed = {field: value for field, value in changes.items() if value is not None}
+        wanted = dataclasses.replace(self, **changed) if changed else self
         from_file = isinstance(shape, str | Path)
         if from_file:
             path = Path(shape)
@@ -127,10 +125,10 @@ class Preparation(WithFeatures):
         shape = shape if given else wanted._as_cloud(shape)
         if isinstance(shape, Mesh):
             return wanted._prepare_mesh(shape, now, seed)
+        shape = prepare_cloud(shape, name or "the cloud", wanted) if given else merge_duplicates(shape)
         if from_file and len(shape.points) > wanted.points:  # names no file: Python then shows it once for all
             warnings.warn(f"of clouds with more points a random {wanted.points:,} are used", UserWarning, stacklevel=3)
-        keep = keep_outliers or self.keep_outliers
-        return wanted._prepare_cloud(shape, now, seed, keep, name, untouched=not given)
+        return wanted._prepare_cloud(shape, now, seed, untouched=not given)
 
     def _prepare_mesh(self, mesh: Mesh, now: str, seed: int) -> Prepared:
         if lacking := ", ".join(self.further):
@@ -143,9 +141,7 @@ class Preparation(WithFeatures):
             cloud = cloud[downsample(cloud.points, self.cloud_points, seed=seed)]
         return self._finished(cloud, mesh)
 
-    def _prepare_cloud(
-        self, cloud: Cloud, now: str, seed: int, keep: bool, name: str, *, untouched: bool = False
-    ) -> Prepared:
+    def _prepare_cloud(self, cloud: Cloud, now: str, seed: int, *, untouched: bool = False) -> Prepared:
         fewest = int(self.least * min(self.cloud_points, self.cache_points))
         if self.local_features != "none" and len(cloud.points) < fewest:
             warnings.warn(
@@ -154,20 +150,10 @@ class Preparation(WithFeatures):
                 UserWarning,
                 stacklevel=4,
             )
-        cloud = _part(cloud, EXAMINED, seed)
-        if not (keep or (untouched and self._is_set(cloud))):
-            cloud = without_outliers(cloud, name)
         cloud = _part(cloud, self.cloud_points, seed)
         normals = None if cloud.normals is None else turned_up(cloud.normals, now, self.up)
         cloud = dataclasses.replace(cloud, points=turned_up(cloud.points, now, self.up), normals=normals)
         return self._finished(cloud, None, untouched=untouched)
-
-    def _is_set(self, cloud: Cloud) -> bool:
-        """True for a cloud that was normalised as a set before, all of whose points belong to it."""
-        if self.normalize == "none":
-            return False
-        points = torch.from_numpy(np.ascontiguousarray(cloud.points, np.float32))[None]
-        return bool((normalize_points(points, self.normalize) - points).abs().max() <= STANDARDIZED)
 
     def _finished(self, cloud: Cloud, mesh: Mesh | None, *, untouched: bool = False) -> Prepared:
         """The first `points` of a cloud, with the neighbourhoods of all."""

@@ -95,11 +95,11 @@ class Embedded:
 
 
 def embed_files(
-    model: Classifier, shapes: Iterable[ShapeFile], *, up: FileUp = "auto", keep_outliers: bool = False
+    model: Classifier, shapes: Iterable[ShapeFile], *, up: FileUp = "auto", remove_outliers: bool | None = None
 ) -> Iterator[tuple[ShapeFile, Float[ndarray, " d"]] | Failure]:
     """Yield each shape and its row, in their order, or why a file cannot be used; arguments as of `classify_files`."""
 
     def embed_all(files: Sequence[ShapeFile], clouds: Sequence[Tensor]) -> Iterator[tuple[ShapeFile, ndarray]]:
         return zip(files, embed_rows(model, padded_batches(clouds)).cpu().numpy(), strict=True)
 
-    return for_prepared(model, shapes, embed_all, up=up, keep_outliers=keep_outliers)
+    return for_prepared(model, shapes, embed_all, up=up, remove_outliers=remove_outliers)

@@ -124,9 +124,9 @@ class Failure:
 
 
 def classify_files(
-    model: Classifier, shapes: Iterable[ShapeFile], *, up: str = "auto", keep_outliers: bool = False
+    model: Classifier, shapes: Iterable[ShapeFile], *, up: str = "auto", remove_outliers: bool | None = None
 ) -> Iterator[Guess | Failure]:
-    """Classify meshes and point clouds, each prepared by the model; for `up` and `keep_outliers`, see `prepare`.
+    """Classify meshes and point clouds, each prepared by the model; for `up` and `remove_outliers`, see `prepare`.
 
     Yields for each shape, in their order, its prediction, or why it cannot be used: such a file stops nothing.
     """
@@ -137,7 +137,7 @@ def classify_files(
         for one, finite in zip(guesses, prediction.logits.isfinite().all(dim=1).tolist(), strict=True):
             yield one if finite else Failure(one.name, f"{one.name}: the model's logits are not finite")
 
-    return for_prepared(model, shapes, classify, up=up, keep_outliers=keep_outliers)
+    return for_prepared(model, shapes, classify, up=up, remove_outliers=remove_outliers)
 
 
 def for_prepared(
@@ -146,7 +146,7 @@ def for_prepared(
     compute: Callable[[Sequence[ShapeFile], Sequence[Tensor]], Iterable[T]],
     *,
     up: str,
-    keep_outliers: bool,
+    remove_outliers: bool | None,
 ) -> Iterator[T | Failure]:
     """Yield what is computed of some shapes and their prepared points [n, d], or why a file cannot be used."""
     shapes = iter(shapes)
@@ -154,7 +154,7 @@ def for_prepared(
         prepared: list[Tensor | Failure] = []
         for shape in block:
             try:
-                prepared.append(model.preparation.prepare(shape.path, up=up, keep_outliers=keep_outliers).points)
+                prepared.append(model.preparation.prepare(shape.path, up=up, remove_outliers=remove_outliers).points)
             except (PointsetError, OSError) as error:
                 prepared.append(Failure(shape.name, one_line(error, 2 * REPEATED)))
         usable = [(shape, points) for shape, points in zip(block, prepared, strict=True) if isinstance(points, Tensor)]

@@ -1,4 +1,4 @@
-"""Normalisations against their formulas, turns to the axes of shapes, isolated points, and the advice of a pose."""
+"""Normalisations against their formulas, turns to the axes of shapes, and the advice of a pose."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,6 @@ import pointset
 from pointset.data import normalize_points
 from pointset.data.axes import recommend_pose
 from pointset.data.normalize import ABOUT, NORMALIZATIONS, half_turns, is_standardized
-from pointset.data.outliers import isolated
 from pointset.data.turns import turned_by_one_of
 
 HOWS = sorted(NORMALIZATIONS)
@@ -140,20 +139,6 @@ def test_a_pose_is_saved_as_its_normalisation(pose, up, how, clouds_folder):
     torch.testing.assert_close(normalize_points(sets.points, how), sets.points, atol=1e-4, rtol=0)
     with pytest.raises(pointset.PointsetError, match="normals"):
         pointset.DataOptions(pose=pose, features="normals")
-
-
-def test_isolated_points_are_known_by_the_distances_of_the_others():
-    rng = np.random.default_rng(0)
-    sphere = rng.normal(size=(1000, 3))
-    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-    assert not isolated(sphere).any()
-    stray = np.concatenate([sphere, [[9.0, 0, 0]]])
-    assert isolated(stray).tolist() == [False] * 1000 + [True]
-    found = isolated(np.concatenate([sphere, rng.uniform(-2, 2, (60, 3))]))
-    assert found[1000:].mean() > 0.8
-    assert found[:1000].mean() <= 0.02
-    assert isolated(rng.normal(size=(1000, 3))).mean() < 0.02
-    assert not isolated(stray[-20:]).any()
 
 
 @pytest.mark.parametrize("up", ["z", "y"])

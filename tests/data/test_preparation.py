@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,9 @@ from command_line import asked, succeed
 from toy import write_furniture
 
 import pointset
-from pointset.data import normalize_points, sample_points
+from pointset.data import sample_points
 from pointset.data.local_feature_kinds import WIDTHS
-from pointset.data.preparation import CLOUD_POINTS, EXAMINED, Preparation
+from pointset.data.preparation import CLOUD_POINTS, Preparation
 from pointset.data.readers.off import write_off
 from pointset.data.shapes10.build import make_shape
 from pointset.errors import PointsetError
@@ -94,46 +93,6 @@ def test_nothing_jumps_between_two_numbers_of_points(run, chair, count):
     points = sample_points(chair, CLOUD_POINTS + 1, seed=0)[:count]
     near = model.predict_proba(sample_points(chair, CLOUD_POINTS + 1, seed=0)[: count + 1])
     assert abs(model.predict_proba(points) - near).max() < 0.1
-
-
-@pytest.mark.parametrize("count", [EXAMINED - 1, EXAMINED, EXAMINED + 1])
-def test_isolated_points_are_left_out_of_clouds_of_any_size(chair, count):
-    preparation = Preparation(points=1000, normalize="unit-sphere", keep_outliers=False)
-    points = sample_points(chair, count, seed=0)
-    size = np.ptp(points, axis=0).max()
-    points[:: count // 50] += np.random.default_rng(0).normal(size=(len(points[:: count // 50]), 3)) * 20 * size
-    with pytest.warns(UserWarning, match="left out as isolated"):
-        prepared = preparation.prepare(points)
-    assert np.ptp(prepared.raw, axis=0).max() < 3 * size
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert len(preparation.prepare(points, keep_outliers=True).points) == 1000
-
-
-@pytest.mark.parametrize("normalize", ["unit-sphere", "standardize", "center-standardize"])
-def test_sets_of_a_dataset_keep_their_isolated_points(chair, normalize):
-    """A normalised set is what a model was trained on, and `evaluate` and `predict` are of the same points."""
-    points = np.concatenate([sample_points(chair, 300, seed=0), [[99.0, 99.0, 99.0]]])
-    preparation = Preparation(normalize=normalize, keep_outliers=False)
-    with pytest.warns(UserWarning, match="1 of 301 points left out"):
-        assert len(preparation.prepare(points).points) == 300
-    sets = normalize_points(torch.from_numpy(points)[None].float(), normalize)[0]
-    torch.testing.assert_close(preparation.prepare(sets).points, sets)
-
-
-def test_clouds_of_a_folder_lose_their_isolated_points_as_single_files_do(chair, tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / "train" / name).mkdir(parents=True)
-        points = np.concatenate([sample_points(chair, 300, seed=0), [[99.0, 99.0, 99.0]]])
-        np.save(tmp_path / "train" / name / "one.npy", points.astype(np.float32))
-    with pytest.warns(UserWarning, match="2 of 2 files are read with a remark.*1 of 301 points left out as isolated"):
-        sets = pointset.load_dataset(tmp_path, points=300)
-    with pytest.warns(UserWarning, match="1 of 301 points left out"):
-        prepared = sets.preparation.prepare(tmp_path / "train" / "a" / "one.npy").points
-    for axis in range(3):
-        torch.testing.assert_close(prepared[:, axis].sort().values, sets.points[0, :, axis].sort().values)
-    whole = pointset.load_dataset(tmp_path, points=301, keep_outliers=True)
-    assert (whole.sizes.tolist(), whole.preparation.keep_outliers) == ([301, 301], True)
 
 
 def test_neighbourhoods_are_those_of_the_cloud_and_not_of_the_set(chair):

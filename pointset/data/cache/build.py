@@ -36,7 +36,7 @@ from pointset.data.cache.manifest import (
 )
 from pointset.data.catalogue.folders import Listing, ShapeFile
 from pointset.data.catalogue.locate import home, make_folder
-from pointset.data.outliers import without_outliers
+from pointset.data.outliers import prepare_cloud
 from pointset.data.point_cache import PointCache, digest_of
 from pointset.data.readers.formats import naming
 from pointset.data.readers.reading import read_cloud, read_mesh
@@ -234,7 +234,7 @@ def sample_shape(shape: ShapeFile, sampling: Sampling) -> SampledShape:
 def _arrays(shape: ShapeFile, sampling: Sampling) -> ShapeArrays:
     if sampling.points is None:
         cloud = read_cloud(shape.path, normals=sampling.normals, features=sampling.features)
-        arrays = (cloud if sampling.keep_outliers else without_outliers(cloud, str(shape.path))).arrays
+        arrays = prepare_cloud(cloud, str(shape.path), sampling).arrays
     else:
         seed, mesh = seed_for(sampling.seed, shape.name), upright_mesh(read_mesh(shape.path))
         points, normals = sample_points(mesh, sampling.points, seed=seed, sampler=sampling.sampler, normals=True)

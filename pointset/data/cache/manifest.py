@@ -7,7 +7,7 @@ digests of each shape's numbers and of its file, for `pointset data verify`. Cac
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -17,25 +17,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pointset
-from pointset.configuration import Checked, PointCount, Seed
+from pointset.configuration import PointCount, Seed
 from pointset.data.options import DataOptions, Sampler
+from pointset.data.outliers import OutlierOptions
 from pointset.data.point_cache import AS_RELEASED, digest_of, one_width
 from pointset.data.readers.formats import FileKind
 from pointset.errors import QUOTED, PointsetError, described, one_line
 from pointset.runs.files import read_file
 from pointset.runs.progress import followed
 
-CACHE_FORMAT = 5
+CACHE_FORMAT = 6
 """Version of the files, and of the results of readers and samplers; it is part of the hash in a cache's name."""
 MANIFEST_FILE = "manifest.json"
 
 
 @dataclass(frozen=True)
-class Sampling(Checked):
+class Sampling(OutlierOptions):
     """How points are made from files: meshes are sampled, clouds are read."""
 
     points: PointCount | None
-    """Points per mesh, P; None for clouds, which keep all but isolated points."""
+    """Points per mesh, P; None for clouds, which keep all places."""
     sampler: Sampler | Literal["as released"] = "uniform"
     """The sampler of meshes; `AS_RELEASED` for clouds."""
     seed: Seed = 0
@@ -44,14 +45,13 @@ class Sampling(Checked):
     """True if unit normals are kept."""
     features: tuple[str, ...] = ()
     """Names of other point features of clouds that are kept."""
-    keep_outliers: bool = False
-    """Keep isolated points of clouds too; see `pointset.data.outliers`."""
 
     @classmethod
     def of(cls, kind: FileKind, options: DataOptions) -> Self:
         """Return the sampling of a folder of meshes, or of clouds."""
         if kind == "clouds":
-            return cls(None, AS_RELEASED, 0, options.has_normals, options.further, options.keep_outliers)
+            outliers = {field.name: getattr(options, field.name) for field in fields(OutlierOptions)}
+            return cls(None, AS_RELEASED, 0, options.has_normals, options.further, **outliers)
         return cls(options.cache_points, options.sampler, options.data_seed, options.has_normals)
 
     @property
