@@ -16,6 +16,7 @@ import pointset
 from pointset import DataOptions, ModelOptions, PointsetError, PointSets, Recipe, corrupt, data, fit_automatic, nn, viz
 from pointset.configuration import AttentionOptions, Checked, Count, NonNegative, Positive, ScoreScale, Seed, Share
 from pointset.data.augmentations import CutMix, recipe_augmentations
+from pointset.data.catalogue.folders import groups_of
 from pointset.data.groups import group_keys
 from pointset.data.preparation import Preparation
 from pointset.errors import REPEATED, escaped, one_line, place_in_own_code, quoted, raise_together
@@ -165,7 +166,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: Preparation().prepare(np.ones((5, 3))), "no extent"),
     (lambda: Preparation().prepare(np.zeros((0, 3))), "no point"),
     (lambda: group_keys("(", ["shoe_1.pcd"]), "not a regular expression"),
-    (lambda: group_keys("boot", ["shoe_1.pcd"]), "group of 'shoe_1.pcd'"),
+    (lambda: groups_of("boot", ["s.pcd"], Path(), ["s.pcd"]), "group of 's.pcd'"),
     (lambda: SETS.grouped([0, 1]), "groups must be one for each of the 3 sets, got 2"),
 ]
 OPTIONS = [

@@ -109,7 +109,9 @@ class Check:
         return write_for_user(Path(path), lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
-def check_data(data: str | Path, *, up: str | None = None, seed: int = 0, progress: bool = True) -> Check:
+def check_data(
+    data: str | Path, *, up: str | None = None, labels: str | None = None, seed: int = 0, progress: bool = True
+) -> Check:
     """Read every shape of a card or a folder once, and find what may be wrong.
 
     Files that cannot be read; shapes that are the same, within a class, in two classes, or in train and test; shapes
@@ -119,6 +121,7 @@ def check_data(data: str | Path, *, up: str | None = None, seed: int = 0, progre
     Args:
         data: name of a card, or a folder.
         up: the axis that points up in the files; None takes the card's, or the usual one of the file type.
+        labels: a table of files and labels, see `DataOptions`.
         seed: of the folds.
         progress: show the progress.
 
@@ -128,7 +131,7 @@ def check_data(data: str | Path, *, up: str | None = None, seed: int = 0, progre
     Raises:
         PointsetError: the data is missing or in no known layout, or no file can be read.
     """
-    shapes = read_shapes(data, up=up, progress=progress)
+    shapes = read_shapes(data, up=up, labels=labels, progress=progress)
     work = _Work(shapes, seed, progress)
     twins = [*work.twins()]
     unread = [

@@ -74,7 +74,9 @@ class Shapes:
         return {name: entry.skipped for name, entry in self.entries.items() if entry.skipped}
 
 
-def read_shapes(name_or_folder: str | Path, *, up: str | None = None, progress: bool = True) -> Shapes:
+def read_shapes(
+    name_or_folder: str | Path, *, up: str | None = None, labels: str | None = None, progress: bool = True
+) -> Shapes:
     """Read every shape of a card or a folder, in processes; what an earlier call has read is not read again.
 
     Raises:
@@ -89,7 +91,7 @@ def read_shapes(name_or_folder: str | Path, *, up: str | None = None, progress: 
         if is_released(folder):
             caches = {split: read_released(folder, split, on_error="skip") for split in SPLITS}
         else:
-            listings = list_to_look(folder)
+            listings = list_to_look(folder, labels=labels)
             rule = next(iter(listings.values())).rule
             for split in sorted(listings, key=lambda split: split != "train"):
                 listing = listings[split]

@@ -13,11 +13,13 @@ from cyclopts import App
 
 import pointset
 from pointset import viz
-from pointset.commands.flags import Flags, out_file
+from pointset.commands.flags import Flags, out_file, written_file
 from pointset.commands.terminal import Result, Table
 from pointset.configuration import COMMON, Seed
 from pointset.data.groups import BY_NAMES
 from pointset.errors import PointsetError, counted, escaped
+from pointset.runs.atomic import write_for_user
+from pointset.runs.spreadsheets import as_csv
 
 SUSPECTS_SHOWN = 10
 """Suspects of each place that are printed."""
@@ -53,6 +55,8 @@ def show(
     output: Annotated[Path | None, out_file("a picture", ".png", ".svg")] = None,
     split_seed: int = 0,
     up: Literal["y", "z", "auto"] = "auto",
+    labels: Path | None = None,
+    write_labels: Annotated[Path | None, written_file("a table", ".csv")] = None,
 ) -> Result:
     """Show a dataset's card; or for a folder, count the shapes of each class and draw some of them.
 
@@ -65,11 +69,16 @@ def show(
         output: Picture to write (.png or .svg); default: beside the caches, and no picture for a card.
         split_seed: Seed of the train/test split of a class/file folder.
         up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
+        labels: Table (*.csv) with the columns "file" and "label", and perhaps "split" and "group".
+        write_labels: Table (*.csv) to write: files, labels, splits and groups as they are understood now, which
+            --labels takes after you have corrected it.
     """
+    if write_labels is not None:
+        return _write_labels(data, write_labels, split_seed, labels)
     if data not in pointset.data.list_cards():
-        return _look(data, output, up, split_seed)
+        return _look(data, output, up, split_seed, labels)
     if output is not None:
-        picture = _look(data, output, up, split_seed).data["picture"]
+        picture = _look(data, output, up, split_seed, labels).data["picture"]
         print(escaped(f"saved in {picture}"), file=sys.stderr)
     card = msgspec.to_builtins(pointset.data.load_card(data))
     download = {key: value for key, value in card["download"].items() if value is not None}
@@ -83,6 +92,7 @@ def check(
     *,
     output: Annotated[Path | None, out_file("a page or a table", ".html", ".htm", ".csv")] = None,
     up: Annotated[Literal["y", "z", "auto"], COMMON] = "auto",
+    labels: Path | None = None,
     seed: Seed = 0,
 ) -> Result:
     """Read every shape once and find what would make a figure untrue: twins, wrong labels, odd shapes, unread files.
@@ -99,13 +109,14 @@ def check(
         data: Name of a card, or a folder.
         output: Page with pictures (*.html), or table (*.csv) of the suspects.
         up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
+        labels: Table (*.csv) with the columns "file" and "label", and perhaps "split" and "group".
         seed: Seed of the folds with which labels are judged.
     """
     from pointset.checking.check import ORDER, check_data, overview
     from pointset.viz.check_page import TITLES, make_check_page
 
     started = time.perf_counter()
-    found = check_data(data, up=None if up == "auto" else up, seed=seed)
+    found = check_data(data, up=None if up == "auto" else up, labels=labels and str(labels), seed=seed)
     if output is not None:
         found.save(output) if output.suffix.lower() == ".csv" else make_check_page(found).save(output)
     rows: Table = []
@@ -143,13 +154,13 @@ def check(
     return Result(about | {"sentences": [line for line in lines if isinstance(line, str)]}, *lines)
 
 
-def _look(data: str, output: Path | None, up: str, split_seed: int) -> Result:
+def _look(data: str, output: Path | None, up: str, split_seed: int, labels: Path | None) -> Result:
     """Count the shapes and draw a few of them."""
     from pointset.data.axes import recommend_pose
     from pointset.data.cache.inspection import PER_CLASS, look_at
     from pointset.data.catalogue.locate import home, make_folder
 
-    overview, samples = look_at(data, split_seed=split_seed, up=up)
+    overview, samples = look_at(data, split_seed=split_seed, up=up, labels=labels and str(labels))
     names, clouds = zip(*samples, strict=True)
     shown = [row for row, name in enumerate(names) if names[:row].count(name) < PER_CLASS]
     axis = overview["up"]
@@ -159,6 +170,17 @@ def _look(data: str, output: Path | None, up: str, split_seed: int) -> Result:
     path = viz.save(picture, output or make_folder(home() / "cache") / f"{overview['name']}.png", dpi=100)
     overview |= {"pose": recommend_pose([*zip(names, clouds, strict=True)], axis), "picture": str(path)}
     return Result(overview, *_in_words(overview))
+
+
+def _write_labels(data: str, path: Path, split_seed: int, labels: Path | None) -> Result:
+    """Write the table of files, labels, splits and groups."""
+    from pointset.data.catalogue.folders import label_rows
+    from pointset.data.catalogue.locate import locate_data
+
+    rows = label_rows(locate_data(data)[1], seed=split_seed, labels=labels and str(labels))
+    write_for_user(path, lambda temporary: temporary.write_text(as_csv(rows), encoding="utf-8"))
+    columns = " and ".join(name for name in rows[0] if name != "file")
+    return Result({"table": str(path), "files": len(rows)}, f"{columns} of {counted(len(rows), 'file')} in {path}")
 
 
 def _in_words(overview: dict[str, Any]) -> Iterator[str]:

@@ -25,6 +25,7 @@ def evaluate(
     *,
     model: Model = None,
     data: str | None = None,
+    labels: Path | None = None,
     split: Literal["train", "test"] = "test",
     output: Predictions | None = None,
     calibrate: bool = False,
@@ -40,6 +41,8 @@ def evaluate(
 
     Args:
         data: Name of a card, or a folder; default: the dataset of the run.
+        labels: Table (*.csv) with the columns "file" and "label", and perhaps "split" and "group"; default: as in
+            training.
         split: Which shapes of the data.
         output: File for the predictions (*.csv): name, true class, the five most likely classes
             with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
@@ -60,7 +63,7 @@ def evaluate(
 
     trained = load_model(model)
     trained.on_device()
-    sets = load_like(trained.data, split, data, on_error, points, up, remove_outliers)
+    sets = load_like(trained.data, split, data, on_error, points, up, remove_outliers, labels and str(labels))
     evaluation = evaluate_sets(trained.network, sets)
     prediction = evaluation.prediction
     assert prediction is not None

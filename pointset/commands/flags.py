@@ -131,13 +131,18 @@ Out = Annotated[Path, Parameter(name=OUT)]
 
 
 def out_file(what: str, *suffixes: str) -> Parameter:
-    """The flag for a file, or several, with one of the suffixes; it is checked before any work."""
+    """The flag --out for a file, or several, with one of the suffixes; it is checked before any work."""
+    return written_file(what, *suffixes, names=OUT)
+
+
+def written_file(what: str, *suffixes: str, names: tuple[str, ...] | None = None) -> Parameter:
+    """A flag for a file to write, or several, with one of the suffixes; it is checked before any work."""
 
     def check_files(_: Any, given: Path | tuple[Path, ...] | None) -> None:
         for path in given if isinstance(given, tuple) else filter(None, (given,)):
             check_writable(checked_suffix(path, suffixes, what))
 
-    return Parameter(name=OUT, validator=check_files)
+    return Parameter(name=names, validator=check_files)
 
 
 Predictions = Annotated[Path, out_file("a file of predictions", ".csv")]

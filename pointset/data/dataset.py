@@ -3,7 +3,7 @@
 import dataclasses
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ from pointset.data.axes import Axis, check_up, turned_up, usual_up
 from pointset.data.cache.build import CachePlan, load_cache
 from pointset.data.cache.manifest import Sampling
 from pointset.data.catalogue.cards import Card, is_on_disk, list_cards, load_card
-from pointset.data.catalogue.folders import Listing, list_folder, list_splits
-from pointset.data.catalogue.locate import check_against_card, locate_data, require_classes
+from pointset.data.catalogue.file_tables import is_table, read_rows, rows_by_file, saved_frame
+from pointset.data.catalogue.folders import Listing, groups_of, list_folder, list_splits
+from pointset.data.catalogue.locate import check_against_card, home, locate_data, require_classes
 from pointset.data.catalogue.released import is_released, read_released, released_labels
-from pointset.data.groups import NO_GROUPS, group_keys, is_table, number_groups, read_table
+from pointset.data.groups import NO_GROUPS, number_groups
 from pointset.data.options import MORE_POINTS, SPLITS, TABLES, DataOptions
 from pointset.data.point_cache import PointCache
 from pointset.data.point_sets import PointSets
@@ -50,7 +51,8 @@ def load_dataset(
         points: points per set, n; smaller clouds give all their points, and batches are padded and masked.
         data_seed: seed of the caches and of the fixed subsets.
         progress: show progress while caches are sampled: a bar on a terminal, otherwise a line every half minute.
-        options: other fields of `DataOptions`, such as features="normals", which makes every point a row of 6 numbers.
+        options: other fields of `DataOptions`, such as features="normals", which makes every point a row of 6 numbers;
+            `labels` may also be a pandas DataFrame with the columns "file" and "label".
 
     Returns:
         The sets. Each is normalised on its own, by default to a largest distance of 1 from its centre.
@@ -72,6 +74,8 @@ def load_dataset(
         (torch.Size([1, 16, 3]), ['bolt'])
     """
     check("split", split, str)
+    if hasattr(options.get("labels"), "to_csv"):
+        options["labels"] = saved_frame(options["labels"], home() / "tables")
     chosen = DataOptions.from_dict({"points": points, "data_seed": data_seed, **options})
     return load_split(name_or_folder, split, chosen, progress=progress)
 
@@ -91,19 +95,16 @@ def load_split(
     other `classes` than a model was trained on are refused, before shapes are sampled.
     """
     card, folder = locate_data(data, progress=progress)
-    # Tables are found from any working directory; those in the folder of the data stay relative.
-    tables = {table: Path(given) for table in TABLES if (given := getattr(options, table)) and is_table(given)}
-    here: dict[str, Any] = {table: str(path.resolve()) for table, path in tables.items() if path.exists()}
-    options = dataclasses.replace(options, **here)
-    left_out = _read_tables(folder, options)
-    cache, present = _folder_cache(folder, card, split, options, progress, classes)
+    options = _with_absolute_tables(options)
+    listing = _listing(folder, split, options)
+    cache, present = _folder_cache(folder, card, split, options, listing, progress, classes)
     _warn_of_missing_classes(folder, cache, split, present)
     name, source = (card.name, card.name) if card else (folder.name, str(folder))
     options = with_axis(options, cache.names, card, folder)
     cache = on_one_axis(cache, options)
-    if options.groups not in (None, NO_GROUPS):
-        keys = group_keys(options.groups, cache.names, folder, all_have_one=split == SPLITS[0])
-        cache = dataclasses.replace(cache, groups=number_groups(keys))
+    group_of, left_out = _groups_and_left_out(folder, split, options, listing, cache.names)
+    if group_of:
+        cache = dataclasses.replace(cache, groups=number_groups(group_of[name] for name in cache.names))
     rows: Tensor | None = None
     if options.without is not None:
         rows = torch.tensor([row for row, shape in enumerate(cache.names) if shape not in left_out], dtype=torch.int64)
@@ -123,19 +124,43 @@ def load_split(
 def check_data(data: str | Path, options: DataOptions) -> None:
     """Raise a PointsetError if a dataset does not exist, or a table of the options cannot be read: before slow work."""
     _, folder = locate_data(data)
-    _read_tables(folder, options)
+    raise_together(*(partial(read_rows, option, path, folder) for option, path in _tables(options).items()))
 
 
-def _read_tables(folder: Path, options: DataOptions) -> Mapping[str, str]:
-    """The files to leave out; every table of the options is read, and all faults are said at once."""
-    left_out: dict[str, str] = {}
-    checks: list[Callable[[], object]] = []
-    if options.groups is not None and is_table(options.groups):
-        checks.append(partial(read_table, Path(options.groups), folder, "groups", 2))
+def _tables(options: DataOptions) -> dict[str, Path]:
+    """The paths of tables in the options."""
+    texts = {option: getattr(options, option) for option in TABLES}
+    return {option: Path(text) for option, text in texts.items() if text and (option != "groups" or is_table(text))}
+
+
+def _with_absolute_tables(options: DataOptions) -> DataOptions:
+    """Options whose tables are found from any working directory; those in the folder of the data stay relative."""
+    here: dict[str, Any] = {option: str(path.resolve()) for option, path in _tables(options).items() if path.exists()}
+    return dataclasses.replace(options, **here)
+
+
+def _listing(folder: Path, split: str, options: DataOptions) -> Listing | None:
+    """The files of a folder; None for a release."""
+    if not is_released(folder):
+        return list_folder(folder, split, **options.listing)
+    if options.labels is not None:
+        raise PointsetError(f"{folder} is a release whose files hold labels: leave labels={options.labels} out")
+    return None
+
+
+def _groups_and_left_out(
+    folder: Path, split: str, options: DataOptions, listing: Listing | None, names: list[str]
+) -> tuple[dict[str, str], Set[str]]:
+    """The groups that are given, by the name of the shape, and the names of shapes to leave out."""
+    if listing is not None:
+        group_of = {shape.name: shape.group for shape in listing.shapes if shape.group}
+        return group_of, {shape.name for shape in listing.shapes if shape.is_left_out}
+    group_of, left_out = {}, set[str]()
+    if options.groups not in (None, NO_GROUPS):
+        group_of = groups_of(str(options.groups), names, folder, names if split == SPLITS[0] else (), complete=False)
     if options.without is not None:
-        checks.append(lambda: left_out.update(read_table(Path(str(options.without)), folder, "without", 1)))
-    raise_together(*checks)
-    return left_out
+        left_out = {*rows_by_file("without", Path(options.without), folder, names, complete=False)}
+    return group_of, left_out
 
 
 def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
@@ -148,7 +173,6 @@ def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
     for name in (name for name in TABLES if getattr(options, name) and not is_released(folder)):
         alone = options.changed(dict.fromkeys({*TABLES} - {name}))
         try:
-            _read_tables(folder, alone)
             list_again(folder, alone)
         except PointsetError as error:
             warnings.warn(f"{folder}: {name} of the training is left out, because {error}", stacklevel=4)
@@ -203,14 +227,19 @@ def _turned(cache: PointCache, axes: Sequence[str], up: Axis) -> PointCache:
 
 
 def _folder_cache(
-    folder: Path, card: Card | None, split: str, options: DataOptions, progress: bool, classes: Sequence[str] | None
+    folder: Path,
+    card: Card | None,
+    split: str,
+    options: DataOptions,
+    listing: Listing | None,
+    progress: bool,
+    classes: Sequence[str] | None,
 ) -> tuple[PointCache, dict[str, frozenset[int]]]:
     """The cache of one split of a folder (released clouds, cloud files or meshes), and the labels of other splits."""
-    if is_released(folder):
+    if listing is None:
         return _released_cache(folder, card, split, options)
     if options.variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(options.variant)} out")
-    listing = list_folder(folder, split, seed=options.split_seed, groups=options.groups)
     check_against_card(listing.classes, len(listing.shapes), card, split, folder)
     further = f", or score the known ones with `pointset classify {shlex.quote(str(folder))}` and the same --model"
     _require_classes(listing.classes, classes, str(folder), further)
@@ -273,15 +302,16 @@ def load_like(
     points: int | None = None,
     up: str | None = None,
     remove_outliers: bool | None = None,
+    labels: str | None = None,
 ) -> PointSets:
     """Load another split or another dataset with the options in a `PointSets.describe` description.
 
     Each shape of another dataset is turned (with a UserWarning) and normalised as the preparation does with its file.
     A PointsetError if the data is missing, existed only in memory, or has other classes than the description.
 
-    `data`, `on_error`, `points` and `remove_outliers` replace those of the description. `up` is the upward axis of the
-    data, see `pointset.data.axes.FileUp`; "auto" and None use the description's for its own data, the card's for a
-    known dataset, and for other files that of their format.
+    `data`, `on_error`, `points`, `remove_outliers` and `labels` replace those of the description. `up` is the upward
+    axis of the data, see `pointset.data.axes.FileUp`; "auto" and None use the description's for its own data, the
+    card's for a known dataset, and for other files that of their format.
     """
     if data is None and not is_on_disk(description["source"]):
         raise PointsetError(
@@ -295,7 +325,8 @@ def load_like(
     if turn is not None or data in list_cards():  # which say it of all their files
         options = options.changed({"turned": ()})
     if data is not None:
-        options = _with_fitting_tables(data, options)
+        options = _with_fitting_tables(data, options.changed({"labels": None} if labels else {}))
+    options = options if labels is None else options.changed({"labels": labels})
     try:
         sets = load_split(data or description["source"], split, options, classes=description["classes"])
     except PointsetError as error:
@@ -323,7 +354,7 @@ def load_like(
 def list_again(folder: Path, options: DataOptions) -> dict[str, Listing]:
     """The shapes of each split, without the warnings, which were given when the data was loaded."""
     with warnings.catch_warnings(action="ignore"):
-        return list_splits(folder, seed=options.split_seed, groups=options.groups)
+        return list_splits(folder, **options.listing)
 
 
 def has_test_split(sets: PointSets) -> bool:

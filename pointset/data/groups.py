@@ -3,19 +3,17 @@
 Groups are given (`--groups`) or inferred from file names by one rule, see `groups_from_names`.
 """
 
-import csv
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError, counted, quoted
-from pointset.runs.spreadsheets import read_csv
 
 Groups = NDArray[np.int64]
 """The number of each shape's group, [N]."""
@@ -54,7 +52,7 @@ class Grouping:
     def __str__(self) -> str:
         """The number of groups and their origin, in words."""
         names = f"by file names without their last number, such as {self.example}"
-        return f"{counted(self.count, 'group')} {names if self.origin == 'names' else 'given by --groups'}"
+        return f"{counted(self.count, 'group')} {names if self.origin == 'names' else 'as given'}"
 
 
 def alone(count: int) -> Grouping:
@@ -153,58 +151,21 @@ def end_in_numbers(names: Sequence[str]) -> bool:
     return 2 * sum(ends) > len(names)
 
 
-def group_keys(
-    groups: str, names: Sequence[str], folder: Path | None = None, *, all_have_one: bool = True
-) -> list[str]:
-    """The name of each shape's group, as `groups` says; without `all_have_one` a shape may be alone, under its name.
+def group_keys(groups: str, names: Sequence[str]) -> list[str]:
+    """The group of each file, or "" if it has none.
 
     Args:
-        groups: a table (*.csv) whose first column has the files and whose second their groups, which is also looked for
-            in the folder of the data; the number of a level of folders, counted from 1 at the top; a regular
-            expression, whose parentheses, or else the whole match, are the group; or "names", see `name_key`.
+        groups: the number of a level of folders, counted from 1 at the top; "names", see `name_key`; or a regular
+            expression, whose parentheses, or else the whole match, are the group.
         names: paths of the files relative to the folder of the data, [N].
-        folder: the folder of the data.
-        all_have_one: refuse shapes without a group.
 
     Raises:
-        PointsetError: `groups` is none of these, or lacks the group of a shape that must have one.
+        PointsetError: `groups` is not a regular expression.
     """
     if groups == BY_NAMES:
-        keys = [name_key(name) for name in names]
-    elif is_table(groups):
-        of_file = read_table(Path(groups), folder, "groups", 2)
-        keys = [of_file.get(name, of_file.get(PurePosixPath(name).name, "")) for name in names]
-    elif groups.isdigit():
-        keys = ["/".join(PurePosixPath(name).parts[: int(groups)]) for name in names]
-    else:
-        keys = _from_expression(groups, names)
-    lacking = [name for name, key in zip(names, keys, strict=True) if not key]
-    if lacking and all_have_one:
-        raise PointsetError(
-            f"groups={quoted(groups)} does not say the group of {quoted(lacking[0])}: give all shapes one"
-        )
-    return [key or name for name, key in zip(names, keys, strict=True)]
-
-
-def is_table(given: str) -> bool:
-    """True for the path of a table."""
-    return given.lower().endswith(".csv")
-
-
-def read_table(path: Path, folder: Path | None, what: str, columns: int) -> dict[str, str]:
-    """The first column of a table, and the last of so many; a PointsetError if it cannot be read or has fewer."""
-    if not path.exists() and folder is not None:
-        path, given = folder / path, path
-        if not path.exists():
-            where = f"it does not exist, neither here nor in {folder}"
-            raise PointsetError(f"{what}={given} must be a table whose first column has files: {where}")
-    try:
-        return {cells[0]: cells[columns - 1] for cells in (list(row.values()) for row in read_csv(path))}
-    except (OSError, ValueError, IndexError, csv.Error) as error:
-        raise PointsetError(f"{what}={path} must be a table whose first column has files: {error}") from error
-
-
-def _from_expression(groups: str, names: Sequence[str]) -> list[str]:
+        return [name_key(name) for name in names]
+    if groups.isdigit():
+        return ["/".join(PurePosixPath(name).parts[: int(groups)]) for name in names]
     try:
         matches = [re.search(groups, name) for name in names]
     except re.error as error:

@@ -23,7 +23,7 @@ NORMALS = "normals"
 MORE_POINTS = "sample more with cache_points (--cache-points of `train` and `compare`)"
 """Hint in errors: how to sample larger caches; other commands use the options that a model was trained with."""
 NOT_SAVED = ("on_error", "pose")
-TABLES = ("groups", "without")
+TABLES = ("labels", "groups", "without")
 """Options that are paths of tables; groups may be something else."""
 
 
@@ -94,8 +94,11 @@ class DataOptions(OutlierOptions, WithFeatures):
     regular expression whose parentheses are the group, the number of a folder level, or "names" (the file name without
     its last number). None applies "names" within training shapes where it gives groups in most classes; "none" never
     does."""
+    labels: Annotated[str | None, COMMON] = None
+    """A table (*.csv) with the columns "file" and "label", and perhaps "split" and "group", instead of folders of
+    classes; `pointset data show --write-labels` writes one."""
     without: str | None = None
-    """A table (*.csv) whose first column has files to leave out, as `pointset data check -o check.csv` writes it."""
+    """A table (*.csv) of files to leave out, as `pointset data check -o check.csv` writes it."""
 
     def __post_init__(self) -> None:
         given = (self.features,) if isinstance(self.features, str) else self.features
@@ -118,6 +121,11 @@ class DataOptions(OutlierOptions, WithFeatures):
             object.__setattr__(self, "up", None)
         if self.has_normals:  # normals come first, so that they are always columns 3 to 5
             object.__setattr__(self, "features", (NORMALS, *self.further))
+
+    @property
+    def listing(self) -> dict[str, Any]:
+        """The arguments of `list_folder`."""
+        return {"seed": self.split_seed, "groups": self.groups, "labels": self.labels, "without": self.without}
 
     def describe(self) -> dict[str, Any]:
         """The fields that results save, without `on_error`: results list skipped shapes."""

@@ -11,7 +11,8 @@ from toy import bumpy, save, turn
 
 import pointset
 from pointset import PointsetError
-from pointset.data.groups import assign_folds, end_in_numbers, group_keys, groups_from_names, name_key, number_groups
+from pointset.data.catalogue.folders import groups_of
+from pointset.data.groups import assign_folds, end_in_numbers, groups_from_names, name_key, number_groups
 from pointset.data.likeness.twins import Surface, fit_surfaces
 
 ACTIVITIES = ("boxing", "jack", "jump", "squats", "walk")
@@ -88,12 +89,12 @@ def test_names_without_groups(names, numbered):
 def test_given_groups(given, tmp_path):
     names = [f"a/{o}/shoe_{o}_{v}.pcd" for o in range(3) for v in range(2)]
     (tmp_path / "groups.csv").write_text("file,group\n" + "".join(f"{name},{name[2]}\n" for name in names))
-    assert number_groups(group_keys(given, names, tmp_path)).tolist() == [0, 0, 1, 1, 2, 2]
+    assert number_groups(groups_of(given, names, tmp_path, names).values()).tolist() == [0, 0, 1, 1, 2, 2]
 
 
 def test_a_missing_table_is_looked_for_here_and_in_the_folder(tmp_path):
     with pytest.raises(PointsetError, match=f"groups=x.csv must .*: it does not exist, neither here nor in {tmp_path}"):
-        group_keys("x.csv", ["shoe_1.pcd"], tmp_path)
+        groups_of("x.csv", ["shoe_1.pcd"], tmp_path, ())
 
 
 def test_folds_keep_groups_and_balance_classes():
@@ -126,7 +127,7 @@ def test_validation_keeps_groups():
 def test_groups_of_sets_in_memory_are_any_sequence_and_are_kept(given):
     sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(4, 8, 3)), ["a", "b"] * 2).grouped(given)
     assert sets.grouping.groups.tolist() == [0, 1, 0, 2]
-    assert str(sets.grouping) == "3 groups given by --groups"
+    assert str(sets.grouping) == "3 groups as given"
 
 
 def test_validation_keeps_groups_of_names_unless_they_are_switched_off(tmp_path):

@@ -14,7 +14,7 @@ from numpy import ndarray
 from pointset.data.axes import Axis, turned_up, usual_up
 from pointset.data.cache.build import sample_shape
 from pointset.data.cache.manifest import Sampling, cache_faults, read_manifest
-from pointset.data.catalogue.folders import ShapeFile, list_folder, list_to_look
+from pointset.data.catalogue.folders import ShapeFile, list_to_look
 from pointset.data.catalogue.locate import home, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.options import SPLITS, DataOptions
@@ -71,7 +71,7 @@ def _verify_cache(folder: Path, root: Path, progress: bool) -> Verified | None:
 
 
 def look_at(
-    name_or_folder: str | Path, *, split_seed: int = 0, up: str | None = None
+    name_or_folder: str | Path, *, split_seed: int = 0, up: str | None = None, labels: str | None = None
 ) -> tuple[dict[str, Any], list[Sample]]:
     """Count the shapes of a dataset, and load points of some random shapes of each class, see `PER_CLASS`.
 
@@ -80,15 +80,15 @@ def look_at(
     card, folder = locate_data(name_or_folder)
     known = up if up in ("y", "z") else card.up if card else None
     if is_released(folder):
-        labels = {split: released_labels(folder, split).tolist() for split in SPLITS}
-        first = "test" if labels["test"] and not labels["train"] else "train"
+        of_split = {split: released_labels(folder, split).tolist() for split in SPLITS}
+        first = "test" if of_split["test"] and not of_split["train"] else "train"
         cache = read_released(folder, first, on_error="skip")
         classes, rule, files = cache.classes, "as released", list[str]()
         samples = [*_samples(classes, cache.labels.tolist(), cache.cloud)]
     else:
-        listings = list_to_look(folder, seed=split_seed)
-        listing = listings["train"] if "train" in listings else list_folder(folder, "test", seed=split_seed)
-        labels = {split: [shape.label for shape in listings[split].shapes] for split in sorted(listings)}
+        listings = list_to_look(folder, seed=split_seed, labels=labels)
+        listing = listings.get("train") or next(iter(listings.values()))
+        of_split = {split: [shape.label for shape in listings[split].shapes] for split in sorted(listings)}
         classes, rule, files = listing.classes, listing.rule, [shape.name for shape in listing.shapes]
         sampling, remarks = Sampling.of(listing.kind, DataOptions(cache_points=SAMPLE_POINTS)), set[str]()
         of_files, axis = [shape.label for shape in listing.shapes], None if known else usual_up(files) or "z"
@@ -99,11 +99,11 @@ def look_at(
         samples = [*_samples(classes, of_files, cloud)]
     if not samples:
         raise PointsetError(f"{folder} has no shape that can be used: load it to see the fault of each")
-    counts = Counter(classes[label] for values in labels.values() for label in values)
+    counts = Counter(classes[label] for values in of_split.values() for label in values)
     overview = {
         "name": card.name if card else folder.name,
         "classes": dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
-        "splits": {split: len(values) for split, values in labels.items() if values},
+        "splits": {split: len(values) for split, values in of_split.items() if values},
         "split_rule": rule,
         "up": "y" if (known or usual_up(files)) == "y" else "z",
         "up_assumed": known is None,

@@ -34,7 +34,10 @@ CLOUD_SUFFIXES = LIST_SUFFIXES | {
     ".xyzrgb",
 }
 SHAPE_SUFFIXES = MESH_SUFFIXES | CLOUD_SUFFIXES
-UNREAD_SUFFIXES = frozenset({".3ds", ".bin", ".e57", ".fbx", ".step", ".stp", ".usd", ".usdz", ".wrl", ".x3d"})
+UNREAD = re.compile(
+    r"\.(3dm|3ds|abc|bin|blend|brep|ctm|dxf|e57|fbx|gts|h5|hdf5|ifc|ige?s|lwo|mat|max|mesh|msh|nii|pcap|pkl|ptx|rc[ps]|"
+    r"skp|sldprt|step|stp|swc|usd[az]?|vrml|vt[kpu]|wrl|x3d)"
+)
 """Suffixes of unsupported shape formats."""
 ARCHIVE_SUFFIXES = frozenset({".7z", ".rar", ".tar", ".tgz", ".zip"})
 MOST_HEADER = 1 << 20
@@ -64,7 +67,7 @@ def content_by_name(name: str) -> Literal["shape", "shape or list", "unread", ""
     if suffix in SHAPE_SUFFIXES:
         return "shape"
     inner = suffix_of(name[: -len(suffix)]) if suffix in PACKED_SUFFIXES else suffix
-    is_unread = inner in UNREAD_SUFFIXES | SHAPE_SUFFIXES or suffix in ARCHIVE_SUFFIXES
+    is_unread = UNREAD.fullmatch(inner) or inner in SHAPE_SUFFIXES or suffix in ARCHIVE_SUFFIXES
     return "unread" if is_unread or not (suffix or WITHOUT_SUFFIX.match(name.lower())) else ""
 
 

@@ -43,8 +43,8 @@ def test_layouts_with_splits(layout, tmp_path):
     places = {"2.off": ("chair", "train"), "1.OFF": ("chair", "train"), "3.off": ("chair", "test")}
     places |= {"4.obj": ("bed", "train"), "5.off": ("lamp", "test")}
     named = {file: layout.format(kind=kind, split=split, file=file) for file, (kind, split) in places.items()}
-    touch(tmp_path, *named.values(), named["4.obj"].replace("obj", "mtl"), named["4.obj"].replace("4", ".4"))
-    touch(tmp_path, "README.txt", ".git/train/x.off", "__MACOSX/chair/x.off", ".DS_Store")
+    touch(tmp_path, *named.values(), named["4.obj"].replace("obj", "mtl"))
+    touch(tmp_path, "README.txt", ".git/x", ".DS_Store")
     touch(tmp_path, named["2.off"].replace("2.off", ".DS_Store"))
     train, test = (list_folder(tmp_path, split) for split in ("train", "test"))
     assert train.classes == test.classes == ["bed", "chair", "lamp"]
@@ -81,7 +81,11 @@ def test_class_file_is_split_in_fifths_by_names_and_seed(tmp_path):
         (["a.off", "twins/b.off"], "train", "found 1 mesh or cloud file beside 1 folder"),
         (["chair/train/a.off", "bed/b.off"], "train", "found bed/b.off beside chair/train/a.off"),
         (["train/a.off", "test/b.off"], "train", "found test/b.off; expected class/split/file"),
-        (["bed.zip", "chair.zip"], "train", "found no folder in it, and 'bed.zip', which is not read"),
+        (
+            ["bed.zip", "chair.zip"],
+            "train",
+            r"found no folder in it; 2 files of the format .zip, which is not read .*'bed.zip'",
+        ),
         (["chair/points.step"], "train", "'chair' of .* holds no mesh.*.obj.*.xyz"),
         (["chair/a/1.ply", "bed/a/b/2.ply"], "train", "'bed' of .*too deeply nested .*/bed/a/b/2.ply': move them up"),
         (["chair/a.off", "chair/b.xyz"], "train", r"meshes \(1, such as chair/a.off\) and point clouds \(1, such as"),
@@ -129,15 +133,25 @@ def test_splits_may_be_called_train_and_test_in_other_ways(layout, train, test, 
 
 def test_one_of_several_files_of_a_shape_counts_with_a_warning(tmp_path):
     touch(tmp_path, *(f"bed/{number}{suffix}" for number in range(5) for suffix in (".stl", ".off", ".txt")))
-    with pytest.warns(UserWarning, match="5 files of shapes that are there in another format, the first 'bed/0.stl'"):
+    with pytest.warns(
+        UserWarning, match="5 files of shapes that are there in another format .*, the first 'bed/0.stl'"
+    ):
         train, test = names(tmp_path, "train"), names(tmp_path, "test")
     assert sorted(train | test) == [f"bed/{number}.off" for number in range(5)]
 
 
 def test_other_folders_beside_classes_are_left_out_with_a_warning(tmp_path):
-    touch(tmp_path, "bed/1.off", "bed/thumbs/1.png", "@eaDir/x.off", "__pycache__/x.pyc", "maps/a.shp", "bed/~$1.off")
-    with pytest.warns(UserWarning, match="1 folder without a mesh or a point cloud, the first 'maps'"):
+    touch(
+        tmp_path, "bed/1.off", "bed/thumbs/1.png", "maps/a.shp", ".trash/2.off", "__MACOSX/bed/._1.off", "bed/._1.off"
+    )
+    hidden = "3 files with a hidden name .*, the first '.trash/2.off'; 1 folder without a mesh .*, the first 'maps'"
+    with pytest.warns(UserWarning, match=hidden):
         assert names(tmp_path, "train") == {"bed/1.off"}
+
+
+def test_names_that_begin_with_underscores_or_at_signs_are_read(tmp_path):
+    touch(tmp_path, "__a/__1.off", "@b/@1.off", "@b/~$2.off")
+    assert names(tmp_path, "train") | names(tmp_path, "test") == {"__a/__1.off", "@b/@1.off", "@b/~$2.off"}
 
 
 def test_classes_of_text_clouds_beside_classes_of_meshes_are_not_taken_for_notes(tmp_path):
@@ -167,9 +181,9 @@ def test_a_table_that_lists_shapes_is_no_shape_and_not_read(table, tmp_path):
     (tmp_path / "flat" / table).write_text("name,class\n0.npy,a\n1.npy,b\n")
     (tmp_path / "classes" / table).write_text("path,label\nmeshes/0.off,a\nmeshes/1.off,b\n")
     assert [shape.name for shape in list_shapes(tmp_path / "flat")] == ["0.npy", "1.npy"]
-    with pytest.raises(PointsetError, match=f"'{table}'.*not read"):
+    with pytest.raises(PointsetError, match=f"not read.*'{table}'"):
         list_folder(tmp_path / "flat", "train")
-    with pytest.warns(UserWarning, match=f"1 file with names of shapes, which is not read, the first '{table}'"):
+    with pytest.warns(UserWarning, match=f"1 file with names of shapes, which is not read .*, the first '{table}'"):
         assert list_folder(tmp_path / "classes", "train").classes == ["meshes"]
 
 
@@ -179,6 +193,57 @@ def test_a_missing_library_is_said_once_for_all_files(tmp_path, monkeypatch):
     with pytest.warns(UserWarning, match="9 files .*laspy.*pip install") as warned:
         assert [shape.name for shape in list_shapes(tmp_path)] == ["1.off"]
     assert len(warned) == 1
+
+
+@pytest.mark.parametrize("line", ["{name}", "{name}.off", "{kind}/{name}", "./{kind}\\\\{name}.off"])
+def test_official_lists_beside_the_folders_are_the_split(line, tmp_path):
+    shapes = [(kind, f"{kind}_{number:04}") for kind in ("bed", "chair") for number in range(6)]
+    touch(tmp_path, *(f"{kind}/{name}.off" for kind, name in shapes))
+    lines = [line.format(kind=kind, name=name) for kind, name in shapes]
+    (tmp_path / "modelnet40_train.txt").write_text("\n".join(lines[:3] + lines[6:9]))
+    (tmp_path / "modelnet40_test.txt").write_text("\r\n".join(lines[4:6] + lines[9:]))
+    (tmp_path / "modelnet10_train.txt").write_text("bed_0000\n")
+    (tmp_path / "modelnet10_test.txt").write_text("bed_0005\n")
+    (tmp_path / "modelnet40_shape_names.txt").write_text("bed\nchair\n")
+    unnamed = "1 file that modelnet40_test.txt and modelnet40_train.txt do not name, the first 'bed/bed_0003.off'"
+    with pytest.warns(UserWarning, match=unnamed):
+        train = list_folder(tmp_path, "train")
+    assert train.rule == "lists modelnet40_test.txt and modelnet40_train.txt"
+    assert [shape.path.stem for shape in train.shapes] == [name for _, name in shapes[:3] + shapes[6:9]]
+    (tmp_path / "modelnet40_test.txt").write_text("\n".join(lines))
+    with pytest.raises(PointsetError, match=r"_test.txt and modelnet40_train.txt both name 'bed/bed_0000.off'"):
+        names(tmp_path, "test")
+
+
+@pytest.mark.parametrize(
+    ("classes", "order"),
+    [
+        (["1", "10", "11", "2", "-1"], ["-1", "1", "2", "10", "11"]),
+        (["0.25", "0.5", "1.5"], ["0.25", "0.5", "1.5"]),
+        (["grade 10", "grade 9", "grade 1b"], ["grade 1b", "grade 9", "grade 10"]),
+        (["b", "A", "a10", "a9"], ["A", "a9", "a10", "b"]),
+    ],
+)
+def test_classes_are_in_natural_order(classes, order, tmp_path):
+    touch(tmp_path, *(f"{name}/x.off" for name in classes))
+    listing = list_folder(tmp_path, "train")
+    assert listing.classes == order
+    assert [shape.label for shape in listing.shapes] == [*range(len(order))]
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (["0.h5", "1.h5"], r"2 files of the format .h5, which is not read.*ModelNet40's release, with shape_names.txt"),
+        (["walk/0.swc", "walk/1.swc"], r"'walk' of .* holds no mesh and no .*; 2 files of the format .swc, .*\.ply"),
+        (["0.vtp", "1.vtk", "2.ptx", "3.igs", "4.e57", "5.bin"], "1 file of the format .vtp, .* 1 file of .* .bin,"),
+        (["0.ply", "1.ply"], "found 2 mesh or cloud files in no folder; .* a table of files and labels with --labels"),
+    ],
+)
+def test_formats_that_are_not_read_are_counted_by_suffix(files, words, tmp_path):
+    touch(tmp_path, *files)
+    with pytest.raises(PointsetError, match=words):
+        list_folder(tmp_path, "train")
 
 
 def test_eval_is_the_test_or_a_split_beside_it(tmp_path):
@@ -221,7 +286,7 @@ def test_links_are_followed_and_loops_pipes_and_devices_are_not(tmp_path):
         (parts / name).symlink_to(target)
     os.mkfifo(parts / "bed/train/pipe.npy")
     os.mkfifo(parts / "bed/train/pipe.ply")
-    with pytest.warns(UserWarning, match="files that are pipes or devices, the first 'bed/train/pipe.npy'"):
+    with pytest.warns(UserWarning, match="3 files that are pipes or devices .*, the first 'bed/train/pipe.npy'"):
         listing = list_folder(parts, "train")
     assert listing.classes == ["bed", "chair"]
     # Links that lead nowhere are files that cannot be read, which is said: they are not left out in silence.
@@ -264,15 +329,17 @@ def test_any_folder_gives_its_shapes_with_the_classes_that_it_says(tmp_path):
 SKIPPED = {
     "too deep": (
         [f"parts/bed/train/{name}" for name in ("1.stl", "a/z.stl", "a/b/w.ply", "a/.z.stl", "log/history.jsonl")],
-        r"2 files more than two folders deep, the first 'bed/train/a/b/w.ply' \(move them up\)",
+        r"1 file with a hidden name .*, the first 'bed/train/a/.z.stl'; "
+        r"2 files more than two folders deep \(move them up\), the first 'bed/train/a/b/w.ply'",
     ),
     "clouds beside folders": (
         ["parts/bed/train/1.npy", "parts/cloud.npy", "parts/list.txt", "parts/labels.npy", "parts/table.csv"],
-        r"1 file beside folders of shapes, the first 'cloud.npy' \(move them into a folder\)",
+        r"1 file beside folders of shapes \(move them into a folder\), the first 'cloud.npy'",
     ),
     "other formats, but for copies": (
         [f"parts/bed/train/{name}" for name in ("1.off", "2.off", "2.fbx", "2.OFF.gz", "1.mtl", "3.off.gz", "4.STEP")],
-        r"2 files of formats that are not read, the first 'bed/train/3.off.gz' \(unpack or convert them\)",
+        r"1 file of the format .gz, which is not read \(unpack or convert them\), the first 'bed/train/3.off.gz'; "
+        r"1 file of the format .step, which .*'bed/train/4.STEP'",
     ),
 }
 

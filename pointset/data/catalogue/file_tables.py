@@ -1,0 +1,168 @@
+"""Tables about files, as spreadsheets write them: labels, splits and groups, or files to leave out."""
+
+import codecs
+import csv
+import hashlib
+import unicodedata
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
+from pointset.errors import REPEATED, PointsetError, counted, one_line, quoted
+from pointset.runs.spreadsheets import from_text
+
+COLUMNS = {
+    "file": ("file", "path", "filename", "name"),
+    "label": ("label", "class"),
+    "split": ("split",),
+    "group": ("group", "object"),
+}
+"""The columns that are read, and names that they may have in any case."""
+TABLE_SUFFIXES = (".csv", ".tsv")
+SEPARATORS = ",;\t"
+Cells = dict[str, str]
+"""Cells of a row by the name of their column, one of `COLUMNS`."""
+
+
+def is_table(text: str) -> bool:
+    """True for the path of a table."""
+    return text.lower().endswith(TABLE_SUFFIXES)
+
+
+def read_rows(option: str, path: Path, folder: Path | None = None) -> tuple[Path, list[list[str]]]:
+    """Read the rows of a table, the first of which may be a header, and return its path and their cells.
+
+    Cells are separated by commas, semicolons or tabs, whichever is most frequent in the first row. The text is UTF-8,
+    UTF-16 with a byte order mark, or Windows-1252.
+
+    Args:
+        option: name of the option, for errors.
+        path: the table, which is also looked for in the `folder`.
+
+    Raises:
+        PointsetError: the table does not exist, cannot be read or is empty.
+    """
+    fault = f"{option}={path} must be a table with a column of files"
+    if not path.exists() and folder is not None:
+        if not (folder / path).exists():
+            raise PointsetError(f"{fault}: it does not exist, neither here nor in {folder}")
+        path = folder / path
+    try:
+        lines = read_text(path).splitlines(keepends=True)
+        if lines and lines[0].lower().startswith("sep="):  # for Excel
+            del lines[0]
+        unquoted = "".join((lines or [""])[0].split('"')[::2])
+        separator = max(SEPARATORS, key=unquoted.count)
+        rows = [[from_text(cell).strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
+    except (OSError, ValueError, csv.Error) as error:
+        raise PointsetError(f"{fault}: {error}") from error
+    rows = [row for row in rows if any(row)]
+    if not rows:
+        raise PointsetError(f"{fault}: it is empty")
+    return path, rows
+
+
+def read_text(path: Path) -> str:
+    """The text of a file in UTF-8, in UTF-16 with a byte order mark, or in Windows-1252."""
+    content = path.read_bytes()
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")
+
+
+def rows_by_file(
+    option: str, path: Path, folder: Path, names: Iterable[str], wanted: Sequence[str] = (), *, complete: bool = True
+) -> dict[str, Cells]:
+    """Read a table, and return the cells of each file that has a row.
+
+    A row names a file by its path relative to the folder, to the table or to the folder above, or by its name if that
+    is unique; with or without suffix, with slashes or backslashes. Without a header, the columns are the file and the
+    first of `wanted`.
+
+    Args:
+        option: name of the option, for messages.
+        path: the table, which is also looked for in the folder.
+        folder: the folder of the data.
+        names: paths of all files, relative to the folder.
+        wanted: columns that the table must have beside that of the files; the first may have any name.
+        complete: warn of rows without a file.
+
+    Raises:
+        PointsetError: the table cannot be read, lacks a column, names no file, or has two different rows for a file.
+    """
+    path, rows = read_rows(option, path, folder)
+    match = matcher(folder, path.parent, names)
+    header = [cell.casefold() for cell in rows[0]]
+    columns = {
+        column: next(header.index(name) for name in spellings if name in header)
+        for column, spellings in COLUMNS.items()
+        if not {*spellings}.isdisjoint(header)
+    }
+    place = columns.setdefault("file", 0)
+    if len(columns) > 1 or match(rows[0][place]) is None:  # a header; otherwise the first row is of a file
+        del rows[0]
+    for column in wanted[:1]:
+        columns.setdefault(column, int(place == 0))
+    cells: dict[str, Cells] = {}
+    unmatched = []
+    for row in rows:
+        of_row = {column: row[place] if place < len(row) else "" for column, place in columns.items()}
+        name = match(of_row.pop("file"))
+        if name is None:
+            unmatched.append(row[place] if place < len(row) else "")
+        elif cells.setdefault(name, of_row) != of_row:
+            raise PointsetError(f"{option}={path} has two different rows for {quoted(name)}: delete one")
+    lacking = [column for column in wanted if not any(of_row.get(column) for of_row in cells.values())]
+    if cells and lacking:
+        raise PointsetError(f"{option}={path} has no {lacking[0]}: give it a column {quoted(lacking[0])}")
+    if complete and not cells:
+        raise PointsetError(f"{option}={path} names no file of {folder}: its first is {quoted((unmatched or [''])[0])}")
+    if complete and unmatched:
+        first = one_line(", ".join(unmatched), REPEATED)
+        warnings.warn(f"{path}: {counted(len(unmatched), 'row')} without a file in {folder}: {first}", stacklevel=2)
+    return cells
+
+
+def matcher(folder: Path, table_folder: Path, names: Iterable[str]) -> Callable[[str], str | None]:
+    """Return a function that gives the file that a cell of a table names, or None."""
+    of_key: dict[str, str | None] = {}
+    exact = {*names}
+    for name in exact:
+        last = name.rpartition("/")[2]
+        for key in {_stem(name), last, _stem(last)} - exact:
+            of_key[key] = name if of_key.get(key, name) == name else None  # ambiguous keys name no file
+
+    def match(cell: str) -> str | None:
+        path = unicodedata.normalize("NFC", cell.replace("\\", "/").removeprefix("./"))
+        for base in (None, folder, table_folder, folder.parent):
+            key = path
+            if base is not None:
+                resolved = (base / path).resolve()
+                if not path or not resolved.is_relative_to(folder):
+                    continue
+                key = resolved.relative_to(folder).as_posix()
+            for spelling in (key, _stem(key)):
+                if spelling in exact or of_key.get(spelling):
+                    return spelling if spelling in exact else of_key[spelling]
+        return None
+
+    return match
+
+
+def _stem(name: str) -> str:
+    suffix = suffix_of(name)
+    return name[: -len(suffix)] if suffix in SHAPE_SUFFIXES else name
+
+
+def saved_frame(frame: Any, folder: Path) -> str:
+    """Write a pandas DataFrame as a table into a folder, under a name that depends on its content; return its path."""
+    text = frame.to_csv(index=False)
+    path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.csv"
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return str(path)

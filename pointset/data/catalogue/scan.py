@@ -1,0 +1,200 @@
+"""Scan a folder for files of shapes, by their names; what is skipped is noted with the reason."""
+
+import os
+import re
+import unicodedata
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pointset.data.readers.clouds import CloudError
+from pointset.data.readers.formats import (
+    CLOUD_SUFFIXES,
+    MESH_SUFFIXES,
+    NOTE_SUFFIXES,
+    content_by_name,
+    is_mesh_file,
+    require_library,
+    suffix_of,
+)
+from pointset.data.readers.reading import read_columns
+from pointset.errors import PointsetError, counted, quoted
+
+FORMATS = [".off", ".obj", *sorted(MESH_SUFFIXES - {".off", ".obj"}), *sorted(CLOUD_SUFFIXES - MESH_SUFFIXES)]
+"""Suffixes in the order in which one of several files of a shape is chosen."""
+TABLE_HEAD = 2048
+"""Bytes of a text file in which names of shapes are looked for."""
+DEPTH = 2
+"""Levels of subfolders that are scanned in a folder without a table of labels."""
+HIDDEN = "with a hidden name (in __MACOSX, or after a dot)"
+TOO_DEEP = "more than two folders deep (move them up)"
+BESIDE_SHAPES = "beside folders of shapes (move them into a folder)"
+UNREAD = "of the format {}, which is not read (unpack or convert them)"
+PIPES = "that are pipes or devices (save their content to files)"
+EMPTY = "without a mesh or a point cloud (they do not count as classes)"
+COPIES = "of shapes that are there in another format (each shape counts once)"
+TABLES = "with names of shapes, which is not read (--labels takes a table; classes are the names of folders)"
+
+
+@dataclass
+class FileTree:
+    """The files of shapes in a folder, by paths relative to it, such as "chair/train/1.off", in Unicode's NFC form."""
+
+    path: Path
+    files: dict[str, Path] = field(default_factory=dict)
+    folders: list[str] = field(default_factory=list)
+    """Subfolders, also those without shapes."""
+    beside: dict[str, Path] = field(default_factory=dict)
+    """Text files and arrays in the folder itself, which may be clouds or lists."""
+    notes: list[tuple[str, Path]] = field(default_factory=list)
+    """What is skipped, with the reason."""
+
+    def skip(self, reason: str, names: Iterable[str]) -> None:
+        """Leave out files, with a note."""
+        self.notes += [(reason, self.files.pop(name)) for name in names]
+
+    def noted(self, *folders: Path) -> dict[str, list[Path]]:
+        """What is skipped in some folders, by reason."""
+        by_reason: dict[str, list[Path]] = defaultdict(list)
+        for reason, path in self.notes:
+            if any(path.is_relative_to(folder) for folder in folders):
+                by_reason[reason].append(path)
+        return by_reason
+
+    def skipped(self, *folders: Path) -> list[str]:
+        """Sentences about what is skipped in some folders: the number of files, the reason and the first of them."""
+        return [
+            f"{counted(len(paths), 'folder' if reason == EMPTY else 'file')} {reason}, the first "
+            f"{quoted(paths[0].relative_to(self.path))}"
+            for reason, paths in self.noted(*folders).items()
+        ]
+
+    def warn_of_skipped(self) -> None:
+        """Warn once of all that is skipped."""
+        if reasons := self.skipped(self.path):
+            text = f"{self.path} has files that are skipped: {'; '.join(reasons)}"
+            warnings.warn(text, UserWarning, stacklevel=7)  # the caller of load_dataset
+
+
+def scan_folder(folder: Path, *, loose: bool = False, depth: int = DEPTH) -> FileTree:
+    """Scan a folder; with `loose`, text files and arrays at the top are shapes, too, unless files lie in folders."""
+    tree = FileTree(folder)
+    try:
+        _scan(tree, folder, "", depth)
+        if loose and not any("/" in name for name in tree.files):
+            _leave_out_tables(tree)
+            tree.files |= tree.beside
+        elif loose:
+            note_beside(tree)
+    except PermissionError as error:
+        raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
+    stems = {name.rpartition(".")[0] for name in tree.files}
+    tree.notes = [(reason, path) for reason, path in tree.notes if not _is_copy(tree, reason, path, stems)]
+    tree.files = dict(sorted(tree.files.items(), key=lambda item: item[0].split("/")))
+    for suffix in sorted({suffix_of(name) for name in tree.files}):
+        try:
+            require_library(suffix)
+        except PointsetError as error:  # once for all files
+            tree.skip(f"that cannot be read ({error})", [name for name in tree.files if suffix_of(name) == suffix])
+    return tree
+
+
+def _is_copy(tree: FileTree, reason: str, path: Path, stems: set[str]) -> bool:
+    """True for a file of a format that is not read, beside the same shape: chair.fbx or chair.off.gz with chair.off."""
+    name = path.relative_to(tree.path).with_suffix("").as_posix()
+    return reason == UNREAD.format(_format_of(path)) and not stems.isdisjoint((name, name.rpartition(".")[0]))
+
+
+def _format_of(path: Path) -> str:
+    return path.suffix.lower() or "without a suffix"
+
+
+def _scan(tree: FileTree, folder: Path, inside: str, most: int) -> None:
+    depth = inside.count("/")
+    for name, entry in _entries(tree, folder):
+        path, content = Path(entry.path), content_by_name(name)
+        if path.is_dir():
+            if entry.is_symlink() and (depth >= most or folder.resolve().is_relative_to(path.resolve())):
+                continue
+            if depth < most:
+                tree.folders.append(inside + name)
+            _scan(tree, path, f"{inside}{name}/", most)
+        elif path.exists() and not path.is_file():  # a pipe or a device; reading a dangling link reports an error
+            tree.notes += [(PIPES, path)] if content else []
+        elif content == "unread" and depth <= most:
+            tree.notes.append((UNREAD.format(_format_of(path)), path))
+        elif content.startswith("shape") and depth > most:
+            tree.notes += [(TOO_DEEP, path)] if content == "shape" or may_hold_cloud(path) else []
+        elif content.startswith("shape"):
+            files = tree.files if content == "shape" or depth else tree.beside
+            files[inside + name] = path
+
+
+def _entries(tree: FileTree, folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
+    """The visible entries with their NFC names, sorted; a PointsetError for a name that cannot be saved in results."""
+    named: dict[str, os.DirEntry[str]] = {}
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = unicodedata.normalize("NFC", entry.name)
+            if name.startswith(".") or name == "__MACOSX":
+                tree.notes += [(HIDDEN, path) for path in _hidden_shapes(Path(entry.path))]
+                continue
+            if not name.isprintable() and re.search("[\ud800-\udfff]", name):
+                raise PointsetError(f"{folder} holds {quoted(os.fsencode(name))}, a name that is not UTF-8: rename it")
+            if named.setdefault(name, entry) is not entry:
+                raise PointsetError(
+                    f"{folder} holds two entries called {quoted(name)}, in two Unicode forms: rename one"
+                )
+    return sorted(named.items())
+
+
+def _hidden_shapes(path: Path) -> list[Path]:
+    """The files with the suffix of a shape, in a hidden folder or one that is hidden itself."""
+    paths = [Path(top) / name for top, _, names in os.walk(path) for name in names] if path.is_dir() else [path]
+    return sorted(path for path in paths if content_by_name(path.name) == "shape")
+
+
+def _leave_out_tables(tree: FileTree) -> None:
+    """Leave out text files that list names of shapes, such as predictions or an index of classes."""
+    names = {path.name for path in (*tree.files.values(), *tree.beside.values())}
+    for name, path in [*tree.beside.items()]:
+        if suffix_of(name) in NOTE_SUFFIXES and path.is_file():
+            with path.open("rb") as file:
+                words = re.split(r'[\s,;"/\\]+', file.read(TABLE_HEAD).decode("utf-8", "replace"))
+            if not names.isdisjoint(words):
+                tree.notes.append((TABLES, tree.beside.pop(name)))
+
+
+def note_beside(tree: FileTree) -> None:
+    """Note the tables and the clouds beside folders of shapes."""
+    _leave_out_tables(tree)
+    tree.notes += [(BESIDE_SHAPES, path) for path in tree.beside.values() if may_hold_cloud(path)]
+
+
+def leave_out_copies(tree: FileTree, *, notes: bool) -> None:
+    """Of files that differ in their suffix alone, keep the first by `FORMATS`; with `notes`, also of text files."""
+    by_stem: dict[str, list[str]] = defaultdict(list)
+    for name in tree.files:
+        if notes or suffix_of(name) not in NOTE_SUFFIXES:
+            by_stem[name.rpartition(".")[0]].append(name)
+    same = [sorted(names, key=lambda name: (FORMATS.index(suffix_of(name)), name))[1:] for names in by_stem.values()]
+    tree.skip(COPIES, sorted(name for names in same for name in names))
+
+
+def by_kind(files: dict[str, Path]) -> tuple[list[Path], list[Path], dict[str, Path]]:
+    """The first mesh and the first cloud of each type, and the files without notes, which are text beside meshes."""
+    shapes = {name: path for name, path in files.items() if suffix_of(name) not in NOTE_SUFFIXES}
+    first = {suffix_of(name): path for name, path in reversed(shapes.items())}
+    meshes = [path for path in reversed(first.values()) if is_mesh_file(path)]
+    return meshes, [path for path in reversed(first.values()) if path not in meshes], shapes if meshes else files
+
+
+def may_hold_cloud(path: Path) -> bool:
+    """True if a text file or an array can be read as a cloud: others are lists of names and arrays of labels."""
+    try:
+        read_columns(path)
+    except CloudError:
+        return False
+    return True
