@@ -7,7 +7,6 @@ alike. This module imports nothing heavy, so that `pointset --help` is fast.
 import dataclasses
 import difflib
 import numbers
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -61,8 +60,6 @@ ScoreName = Literal["dot", "bilinear", "additive"]
 WeightsName = Literal["softmax", "sparsemax", "entmax15", "csoftmax", "csparsemax"]
 CONSTRAINED: tuple[WeightsName, ...] = ("csoftmax", "csparsemax")
 """Weights with an upper bound."""
-USER_WEIGHTS: set[str] = set()
-"""Names of user-defined weights functions; `pointset.nn.registry` has the functions."""
 Weighting = str | Callable[..., Any]
 """The name of a weights function, or the function."""
 if TYPE_CHECKING:
@@ -279,14 +276,11 @@ def name_of(weights: Weighting) -> str:
 def _check_weights(name: str, value: Any) -> None:
     if value is None and name == "pool_weights":
         return
-    # Files named in POINTSET_PARTS are imported when a model is built, and may register further names.
-    may_come = bool(os.environ.get("POINTSET_PARTS"))
-    known = {*get_args(WeightsName), *USER_WEIGHTS}
-    for one in value if isinstance(value, tuple) and value else (None,):
-        if not (callable(one) or (isinstance(one, str) and (may_come or one in known))):
+    for function in value if isinstance(value, tuple) and value else (None,):
+        if not (callable(function) or isinstance(function, str)):
             raise PointsetError(
                 f"{name} must be a list, each entry {allowed(WeightsName)}, a name registered with "
-                f"pointset.register_weights, or in Python a function, got {quoted(value)}"
+                f"pointset.register_weights, or in Python a function f(logits, mask), got {quoted(value)}"
             )
 
 

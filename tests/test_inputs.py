@@ -113,7 +113,11 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: nn.SetNorm(8, groups=3), "dim must be a multiple of groups, got dim=8 and groups=3"),
     (nn.StatisticPool, "statistics of StatisticPool must be a list of max, |, got "),
     (type("Middle", (nn.StatisticPool,), {"statistics": ("median",)}), "statistics of Middle |, got |median"),
-    (lambda: weigh(lambda z: z.sum(dim=-1)), "'<lambda>' must return weights [3, 2, 4, 6], got [3, 2, 4]"),
+    (
+        lambda: weigh(lambda z, mask: z.sum(dim=-1)),
+        "'<lambda>' must return weights [3, 2, 4, 6], got float32 [3, 2, 4]",
+    ),
+    (lambda: weigh(torch.sigmoid), "'sigmoid' must be a function f(logits, mask): sigmoid()"),
     (lambda: reliability(np.zeros((0, 3)), np.zeros(0, int), bins=15), "got 0 and 15"),
     (lambda: corrupt(BATCH, "gausian", 1), "'gausian'|did you mean gaussian|upsampling"),
     (lambda: corrupt(BATCH, "shear", 0), "severity of shear|1, 2, 3, 4 or 5|0"),

@@ -63,15 +63,17 @@ def covering_models() -> list[str]:
     return [name for name in listed if name in wanted or "-" not in name]
 
 
-def sparse(logits: Tensor) -> Tensor:
-    """Normalises over the keys, so that a padded key would change the weights of the others."""
+def sparse(logits: Tensor, mask: Tensor | None) -> Tensor:
+    """Normalises over the real keys."""
+    if mask is not None:
+        logits = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
     return torch.softmax(2 * logits, dim=-1) - 0.125 * torch.tanh(logits)
 
 
-def told(logits: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Takes the mask."""
+def squashed(logits: Tensor, mask: Tensor | None) -> Tensor:
+    """Computes each weight from its logit alone."""
     assert mask is None or mask.shape == (len(logits), 1, 1, logits.shape[-1])
-    return 1 + logits.sin()
+    return logits.sigmoid()
 
 
 class Sharpened(nn.Module):
@@ -81,11 +83,11 @@ class Sharpened(nn.Module):
         super().__init__()
         self.power = nn.Parameter(torch.ones(()))
 
-    def forward(self, logits: Tensor) -> Tensor:
+    def forward(self, logits: Tensor, mask: Tensor | None) -> Tensor:
         return logits.sigmoid() ** self.power
 
 
-OWN_WEIGHTS = (torch.sigmoid, sparse, told, Sharpened())
+OWN_WEIGHTS = (squashed, sparse, Sharpened())
 """User-defined functions from scores to weights."""
 
 

@@ -36,7 +36,7 @@ def zoo(name: str | None = None, /, *, pretrained: bool = False, dim: Width = Mo
 
 
 def _list(dim: int) -> Result:
-    if dim == ModelOptions.dim and not os.environ.get("POINTSET_PARTS"):
+    if dim == ModelOptions.dim and not os.environ.get("POINTSET_MODULES"):
         rows = json.loads(LISTING.read_text(encoding="utf-8"))
     else:
         from pointset.zoo.models import describe_models

@@ -33,7 +33,7 @@ from pointset.runs.spreadsheets import as_csv
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
 from pointset.training.devices import find_device, measured_precision
 from pointset.training.processes import world_size
-from pointset.zoo.registration import unpickle_parts, user_parts
+from pointset.zoo.registration import register_pickled, user_defined
 
 MOST_DEVIATION = 1e-2
 """Tolerated deviation of a model under symmetries, relative to its largest logit; rounding mostly stays below 1e-4."""
@@ -151,7 +151,7 @@ def warn_of_order(experiment: Experiment) -> None:
     for entry in experiment.models:
         options = entry.options(experiment.model)
         try:
-            if not user_parts(task.zoo_name(entry.name), options):
+            if not user_defined(task.zoo_name(entry.name), options):
                 continue
             symmetry = check_symmetry(task.build(entry.name, options, 0, task.facts.sizes[0]), sizes=CHECKED_SIZES)
         except PointsetError:  # the model cannot be built, which its runs will report
@@ -168,7 +168,7 @@ def run_one(run: Run) -> Run:
     try:
         with torch_threads(experiment.threads):
             run.failure_file.unlink(missing_ok=True)
-            unpickle_parts(run.parts)
+            register_pickled(run.modules)
             return run.perform()
     except Exception as error:  # one run must not stop the others
         known = isinstance(error, PointsetError)

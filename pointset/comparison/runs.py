@@ -25,7 +25,7 @@ from pointset.runs.files import read_file
 from pointset.runs.records import write_or_compare
 from pointset.zoo.classifiers import count_parameters
 from pointset.zoo.options import ModelOptions
-from pointset.zoo.registration import pickled_parts
+from pointset.zoo.registration import pickled_entries
 
 
 def of_size(size: Size) -> str:
@@ -59,8 +59,8 @@ class Run:
     """Size of the sets."""
     seed: int
     folder: Path
-    parts: tuple[bytes, ...] = field(default=(), repr=False)
-    """Its user-defined parts, for `unpickle_parts` in other processes."""
+    modules: tuple[bytes, ...] = field(default=(), repr=False)
+    """Its user-defined modules, for `register_pickled` in other processes."""
     result: FinishedRun = None  # type: ignore[assignment]  # what `read` has found
     """The result, of a run that is finished."""
     reason: str = ""
@@ -177,11 +177,11 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
     """
     task, models = experiment.task, []
     for entry in experiment.models:
-        parts = pickled_parts(task.zoo_name(entry.name), entry.options(experiment.model))
-        models.append((entry, tuple(parts)))
+        modules = pickled_entries(task.zoo_name(entry.name), entry.options(experiment.model))
+        models.append((entry, tuple(modules)))
     return [
-        Run(experiment, entry, size, seed, out / "runs" / f"{entry.slug}{of_size(size)}-seed{seed}", parts)
-        for seed, size, (entry, parts) in itertools.product(experiment.seeds, task.facts.sizes, models)
+        Run(experiment, entry, size, seed, out / "runs" / f"{entry.slug}{of_size(size)}-seed{seed}", modules)
+        for seed, size, (entry, modules) in itertools.product(experiment.seeds, task.facts.sizes, models)
     ]
 
 

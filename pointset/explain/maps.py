@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from pointset.errors import PointsetError, described, quoted
 from pointset.inputs import InputError, as_mask, as_points, require_model
 from pointset.nn.layers import in_evaluation_mode
-from pointset.nn.parts import MapKind, Side
+from pointset.nn.modules import MapKind, Side
 
 if TYPE_CHECKING:
     from pandas import DataFrame

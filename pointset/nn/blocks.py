@@ -23,8 +23,8 @@ from pointset.inputs import InputError
 from pointset.nn.attention import Multihead
 from pointset.nn.fast.writing import may_write_in_tiles, write_in_tiles
 from pointset.nn.masks import STATISTICS, Mask, StatisticName
+from pointset.nn.modules import Maps
 from pointset.nn.norms import make_norm
-from pointset.nn.parts import Maps
 
 
 def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
@@ -37,6 +37,10 @@ def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
 
     Returns:
         A module: rows [..., dim_in] -> [..., dim].
+
+    Example:
+        >>> pointset.nn.rff(3, 16)(torch.rand(2, 100, 3)).shape
+        torch.Size([2, 100, 16])
     """
     hidden = dim if hidden is None else hidden
     return nn.Sequential(nn.Linear(dim_in, hidden), nn.ReLU(), nn.Linear(hidden, dim))
@@ -261,6 +265,10 @@ class PooledSeeds(nn.Module):
         dim: width d of Z and of the seeds.
         seeds: number k of seeds.
         source: "mean" (or "pooled"), "max" or "statistics".
+
+    Example:
+        >>> pointset.nn.PooledSeeds(16, 2)(torch.rand(3, 100, 16)).shape
+        torch.Size([3, 2, 16])
     """
 
     def __init__(self, dim: int, seeds: int, source: SeedSource = "mean") -> None:

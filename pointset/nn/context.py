@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pointset.nn.masks import Mask, full_mask, masked_max
-from pointset.nn.parts import WholeModel
+from pointset.nn.modules import WholeModel
 from pointset.nn.registry import register
 
 # A batch norm would turn a single row into zeros, so it is left unchanged.
@@ -21,15 +21,29 @@ NORM = {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}}
 
 @register("model", "pointnet")
 class PointNet(WholeModel):
-    """PointNet without its transform networks (Qi et al., arXiv 1612.00593, section 4.2; "vanilla" in its table 6).
+    """PointNet without its transform networks ("vanilla" in the paper's table 6).
 
-    Row-wise 64, 64, 64, 128, 1024; max over the rows; 512, 256, classes.
+    Row-wise layers 64, 64, 64, 128, 1024; maximum over the rows; 512, 256, classes.
+
+    X [B, n, inputs] with a mask [B, n] (True at real points) gives logits [B, classes].
+
+    Args:
+        inputs: numbers per point.
+        classes: number of logits.
+        dropout: rate of the dropout before the last layer.
+
+    Source:
+        Qi et al., PointNet (arXiv 1612.00593), section 4.2.
+
+    Example:
+        >>> pointset.nn.PointNet(3, 10)(torch.rand(2, 100, 3)).shape
+        torch.Size([2, 10])
     """
 
-    reads = ("dropout",)
+    options_used = ("dropout",)
     export = True
 
-    def __init__(self, inputs: int, classes: int, dropout: float) -> None:
+    def __init__(self, inputs: int, classes: int, dropout: float = 0.3) -> None:
         from torch_geometric.nn import MLP, MaxAggregation
 
         super().__init__()
@@ -47,15 +61,30 @@ class PointNet(WholeModel):
 
 @register("model", "dgcnn")
 class DGCNN(WholeModel):
-    """Dynamic graph CNN: four edge convolutions over dynamic neighbours (Wang et al., arXiv 1801.07829, section 5.1).
+    """Dynamic graph CNN: four edge convolutions over the nearest neighbours in feature space.
 
-    Edge convolutions 64, 64, 128, 256 with max over k neighbours in feature space; their concatenated outputs to 1024;
-    max and mean over the rows; 512, 256, classes.
+    Edge convolutions 64, 64, 128, 256 with the maximum over k neighbours; their concatenated outputs to 1024; maximum
+    and mean over the rows; 512, 256, classes.
+
+    X [B, n, inputs] with a mask [B, n] (True at real points) gives logits [B, classes].
+
+    Args:
+        inputs: numbers per point.
+        classes: number of logits.
+        dropout: rate of the dropout before each of the last two layers.
+        neighbours: number k of neighbours.
+
+    Source:
+        Wang et al., DGCNN (arXiv 1801.07829), section 5.1.
+
+    Example:
+        >>> pointset.nn.DGCNN(3, 10)(torch.rand(2, 50, 3)).shape
+        torch.Size([2, 10])
     """
 
-    reads = ("dropout",)
+    options_used = ("dropout",)
 
-    def __init__(self, inputs: int, classes: int, dropout: float, neighbours: int = 20) -> None:
+    def __init__(self, inputs: int, classes: int, dropout: float = 0.5, neighbours: int = 20) -> None:
         from torch_geometric.nn import MLP, EdgeConv, MaxAggregation, MeanAggregation
 
         super().__init__()

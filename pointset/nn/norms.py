@@ -25,7 +25,12 @@ from pointset.nn.masks import Mask, full_mask, zero_padded_rows
 
 
 class NoNorm(nn.Module):
-    """Returns the rows unchanged."""
+    """Returns the rows unchanged.
+
+    Example:
+        >>> pointset.nn.NoNorm()(torch.ones(1, 2, 3)).sum().item()
+        6.0
+    """
 
     def forward(self, X: Float[Tensor, "*rows d"], mask: Mask | None = None) -> Float[Tensor, "*rows d"]:
         """Return X."""
@@ -40,6 +45,10 @@ class LayerNorm(nn.LayerNorm):
     Args:
         dim: width of the rows.
         eps: is added to the variance.
+
+    Example:
+        >>> pointset.nn.LayerNorm(3)(torch.tensor([[[1.0, 2.0, 3.0]]])).round(decimals=2).tolist()
+        [[[-1.2200000286102295, 0.0, 1.2200000286102295]]]
     """
 
     def forward(self, X: Float[Tensor, "*rows d"], mask: Mask | None = None) -> Float[Tensor, "*rows d"]:
@@ -66,6 +75,11 @@ class SetNorm(nn.Module):
 
     Raises:
         InputError: groups does not divide dim.
+
+    Example:
+        >>> X, mask = torch.rand(2, 5, 8), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+        >>> pointset.nn.SetNorm(8)(X, mask).shape
+        torch.Size([2, 5, 8])
     """
 
     def __init__(self, dim: int, groups: int = 1, eps: float = 1e-5) -> None:
@@ -89,7 +103,15 @@ class SetNorm(nn.Module):
 
 
 class GroupNorm(SetNorm):
-    """Set norm with gcd(dim, 8) groups of features (after Wu and He, arXiv 1803.08494)."""
+    """Set norm with gcd(dim, 8) groups of features (after Wu and He, arXiv 1803.08494).
+
+    Args:
+        dim: width of the rows.
+
+    Example:
+        >>> pointset.nn.GroupNorm(16)(torch.rand(2, 5, 16)).shape
+        torch.Size([2, 5, 16])
+    """
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim, groups=math.gcd(dim, 8))
@@ -99,6 +121,13 @@ class InstanceNorm(SetNorm):
     """Normalises each feature over the rows of each set (after Ulyanov et al., arXiv 1607.08022).
 
     A set with a single row gives the bias.
+
+    Args:
+        dim: width of the rows.
+
+    Example:
+        >>> pointset.nn.InstanceNorm(16)(torch.rand(2, 5, 16)).shape
+        torch.Size([2, 5, 16])
     """
 
     def __init__(self, dim: int) -> None:
@@ -110,6 +139,10 @@ class BatchNorm(nn.BatchNorm1d):
 
     In evaluation it uses the running mean and variance, so that a set's result does not depend on its batch. Without a
     mask X may also be one vector per set, [B, d].
+
+    Example:
+        >>> pointset.nn.BatchNorm(16)(torch.rand(2, 5, 16)).shape
+        torch.Size([2, 5, 16])
     """
 
     def forward(self, X: Float[Tensor, "*rows d"], mask: Mask | None = None) -> Float[Tensor, "*rows d"]:

@@ -1,7 +1,7 @@
-"""Encoders, poolings, whole models and users' weights functions by name, each registered where it is defined.
+"""Encoders, poolings, whole models and user-defined weights functions by name, each registered where it is defined.
 
 A name may have an argument: a number in `isab<m>`, an optional number (default 1) in `pma[<k>]`, a word in
-`aggr.<name>`. Poolings may be joined by `+`, as in `max+pma`. What a part can do is said by its class (`parts`).
+`aggr.<name>`. Poolings may be joined by `+`, as in `max+pma`.
 """
 
 import re
@@ -11,9 +11,8 @@ from typing import Any, Literal, TypeVar
 
 from torch import nn
 
-from pointset.configuration import USER_WEIGHTS
 from pointset.errors import PointsetError
-from pointset.nn.parts import HeadName, Statistic
+from pointset.nn.modules import HeadName, Statistic
 
 Kind = Literal["encoder", "pooling", "model", "baseline", "weights"]
 T = TypeVar("T", bound=Callable[..., Any])
@@ -21,7 +20,7 @@ T = TypeVar("T", bound=Callable[..., Any])
 LARGEST_NUMBER = 4096
 """Upper limit for the number in a name: inducing points, seeds, ..."""
 JOIN = "<one>+<other>"
-"""Name of the part that joins poolings."""
+"""Name of the pooling that joins poolings."""
 
 
 @dataclass(frozen=True)
@@ -30,24 +29,23 @@ class Entry:
 
     kind: Kind
     name: str
-    """Name of the part, with its argument if it has one: `isab<m>`."""
-    make: Any
-    """The class, of `parts`; for kind "weights" the function, or the class of a module; for "baseline" a function."""
-    listed: str = ""
-    """Its name in `list_models`, such as `isab16`; default: the name without the optional argument."""
+    """Its name, with the argument if it has one: `isab<m>`."""
+    module: Any
+    """The class; for kind "weights" a function or a class of modules, for "baseline" a function."""
+    listed: str
+    """Its name in `list_models`, such as `isab16`."""
     export: bool = False
-    """Of a weights function: whether it can be exported. Other parts say so themselves."""
-    source: str = ""
-    """The source code of a user-defined part."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "listed", self.listed or re.sub(r"\[.*\]", "", self.name))
+    """Of a weights function: True if it can be exported; other classes have an attribute `export`."""
+    digest: str = ""
+    """Digest of the file that defines it, if it is user-defined."""
+    copied: bool = False
+    """True if it was registered in another process and copied to this one."""
 
     @property
     def user_defined(self) -> bool:
-        """True if the part is not from this package."""
-        made_by = getattr(self.make, "func", self.make)  # of a partial
-        return not (made_by.__module__ or "").startswith("pointset.")
+        """True if it is not from this package."""
+        definition = getattr(self.module, "func", self.module)  # of a partial
+        return not (definition.__module__ or "").startswith("pointset.")
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -58,54 +56,54 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A part together with the argument in its name, or joined poolings."""
+class Builder:
+    """A registered class with the argument in its name, or joined poolings."""
 
     entry: Entry
     argument: tuple[int | str, ...] = ()
-    joined: "tuple[Choice, ...]" = ()
+    joined: "tuple[Builder, ...]" = ()
     """The poolings that `+` joins in its name."""
 
     @property
-    def members(self) -> "tuple[Choice, ...]":
-        """The joined poolings, or itself if it is a single part."""
+    def members(self) -> "tuple[Builder, ...]":
+        """The joined poolings; itself if it is a single one."""
         return self.joined or (self,)
 
     @property
     def statistic(self) -> Statistic:
-        """Of a pooling; see `parts.Pooling`."""
-        return self.members[0].entry.make.statistic
+        """Of a pooling; see `Pooling`."""
+        return self.members[0].entry.module.statistic
 
     @property
     def head(self) -> HeadName:
-        """Of a pooling; see `parts.Pooling`."""
-        return "linear" if all(member.entry.make.head == "linear" for member in self.members) else "hidden"
+        """Of a pooling; see `Pooling`."""
+        return "linear" if all(member.entry.module.head == "linear" for member in self.members) else "hidden"
 
     @property
     def any_width(self) -> bool:
-        """Of a pooling; see `parts.Pooling`."""
-        return all(member.entry.make.any_width for member in self.members)
+        """Of a pooling; see `Pooling`."""
+        return all(member.entry.module.any_width for member in self.members)
 
     @property
     def has_maps(self) -> bool:
-        """True if it has attention maps; a baseline, which a function makes, has none."""
-        return any(getattr(member.entry.make, "maps", None) for member in self.members)
+        """True if it has attention maps; a baseline, which a function builds, has none."""
+        return any(getattr(member.entry.module, "maps", None) for member in self.members)
 
-    def make(self, *given: Any) -> Any:
-        """Build it; the values are those of `make` in `parts`.
+    def build(self, *values: Any) -> Any:
+        """Build the module; for the values see `build` of `Encoder`, `Pooling` and `WholeModel`.
 
         Raises:
-            PointsetError: a user-defined part cannot be made of them.
+            PointsetError: the constructor of a user-defined class takes other arguments.
         """
         if self.joined:
-            return self.entry.make([member.make(*given) for member in self.joined])
+            return self.entry.module([member.build(*values) for member in self.joined])
         try:
-            return self.entry.make.make(*given, *self.argument)
+            return self.entry.module.build(*values, *self.argument)
         except TypeError as error:
             if not self.entry.user_defined:
                 raise
             raise PointsetError(
-                f"{self.entry.kind} {self.entry.name!r} cannot be built ({error}): give its class a `make` that calls "
+                f"{self.entry.kind} {self.entry.name!r} cannot be built ({error}): give its class a `build` that calls "
                 "the constructor"
             ) from error
 
@@ -114,42 +112,45 @@ REGISTERED: dict[tuple[Kind, str], Entry] = {}
 
 
 def register(kind: Kind, name: str, listed: str = "") -> Callable[[T], T]:
-    """Register the decorated class as a part."""
-    return lambda make: enter(Entry(kind, name, make, listed))
+    """Register the decorated class or function."""
+    return lambda module: enter(Entry(kind, name, module, listed or without_argument(name)))
+
+
+def without_argument(name: str) -> str:
+    """A name without its optional argument."""
+    return re.sub(r"\[.*\]", "", name)
 
 
 def enter(entry: Entry) -> Any:
-    """Add a part to the registry, and return what makes it."""
+    """Add an entry to the registry, and return its class or function."""
     REGISTERED[entry.kind, entry.name] = entry
-    if entry.kind == "weights":
-        USER_WEIGHTS.add(entry.name)
-    return entry.make
+    return entry.module
 
 
 def entries(kind: Kind) -> list[Entry]:
-    """All parts of a kind, in the order of their names."""
+    """All entries of a kind, in the order of their names."""
     return sorted((entry for entry in REGISTERED.values() if entry.kind == kind), key=lambda entry: entry.name)
 
 
 def entry_of(module: nn.Module) -> Entry | None:
     """The entry of a module's class, if it is registered."""
-    return next((entry for entry in REGISTERED.values() if entry.make is type(module)), None)
+    return next((entry for entry in REGISTERED.values() if entry.module is type(module)), None)
 
 
-def find_part(kind: Kind, name: str) -> Choice | None:
-    """The part with this name, or None; poolings joined by `+` are one part.
+def find_builder(kind: Kind, name: str) -> Builder | None:
+    """The builder for a name, or None; poolings joined by `+` have one builder.
 
     Raises:
         PointsetError: the number in the name is above `LARGEST_NUMBER`.
     """
     if kind == "pooling" and "+" in name:
-        joined = tuple(choice for word in name.split("+") if (choice := find_part("pooling", word)))
-        return Choice(REGISTERED["pooling", JOIN], (), joined) if len(joined) > name.count("+") else None
+        joined = tuple(builder for word in name.split("+") if (builder := find_builder("pooling", word)))
+        return Builder(REGISTERED["pooling", JOIN], (), joined) if len(joined) > name.count("+") else None
     for entry in entries(kind):
         if match := entry.pattern.fullmatch(name):
             groups = match.groupdict(default="1")
             argument = tuple(value if key == "name" else int(value) for key, value in groups.items())
             if any(isinstance(value, int) and value > LARGEST_NUMBER for value in argument):
                 raise PointsetError(f"the number in {name} must be at most {LARGEST_NUMBER}")
-            return Choice(entry, argument)
+            return Builder(entry, argument)
     return None

@@ -49,7 +49,22 @@ class Score(nn.Module):
 
 
 class DotScore(Score):
-    """logits = s Q_j K_j^T."""
+    """Scaled dot product: logits = s Q_j K_j^T, with s = 1 / sqrt(d) by default.
+
+    Queries [B, h, n, c] and keys [B, h, m, c] give logits [B, h, n, m].
+
+    Args:
+        dim: width d of the queries and keys of all heads.
+        options: heads h, scale and temperature.
+
+    Source:
+        Vaswani et al., Attention is all you need (arXiv 1706.03762), section 3.2.1.
+
+    Example:
+        >>> rows = torch.rand(2, 4, 9, 8)
+        >>> pointset.nn.DotScore(32)(rows, rows).shape
+        torch.Size([2, 4, 9, 9])
+    """
 
     def forward(self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h n m"]:
         """Return the logits."""
@@ -65,7 +80,22 @@ class DotScore(Score):
 
 
 class BilinearScore(DotScore):
-    """logits = s Q_j W_j^T K_j^T with W_j [c, c] trained, initially the identity (the dot product)."""
+    """Multiplicative score: logits = s Q_j W_j^T K_j^T with W_j [c, c] trained, initially the identity.
+
+    Queries [B, h, n, c] and keys [B, h, m, c] give logits [B, h, n, m].
+
+    Args:
+        dim: width d of the queries and keys of all heads.
+        options: heads h, scale and temperature.
+
+    Source:
+        Luong et al. (arXiv 1508.04025), section 3.1, "general".
+
+    Example:
+        >>> rows = torch.rand(2, 4, 9, 8)
+        >>> pointset.nn.BilinearScore(32)(rows, rows).shape
+        torch.Size([2, 4, 9, 9])
+    """
 
     def __init__(self, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__(dim, options)
@@ -81,10 +111,24 @@ class BilinearScore(DotScore):
 
 
 class AdditiveScore(Score):
-    """logits = w_j^T relu(W_j [k; q]), or with more hidden layers, all of width c and without biases.
+    """Additive score: logits = w_j^T relu(W_j [k; q]), or with more hidden layers, all of width c and without biases.
 
     A hidden layer has c numbers for each pair of a query and a key. To save memory, they are computed for a few queries
     at a time, and again in the backward pass.
+
+    Queries [B, h, n, c] and keys [B, h, m, c] give logits [B, h, n, m].
+
+    Args:
+        dim: width d of the queries and keys of all heads.
+        options: heads h, temperature and `score_layers`.
+
+    Source:
+        Bahdanau et al. (arXiv 1409.0473), appendix A.1.2, with tanh.
+
+    Example:
+        >>> rows = torch.rand(2, 4, 9, 8)
+        >>> pointset.nn.AdditiveScore(32)(rows, rows).shape
+        torch.Size([2, 4, 9, 9])
     """
 
     def __init__(self, dim: int, options: AttentionOptions = RELEASED) -> None:

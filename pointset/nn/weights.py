@@ -3,18 +3,14 @@
 The functions are in `simplex`. This module combines them in a block: one function per head, upper bounds relative to
 the set size, and dropout.
 
-Any other callable can be the activation of Att(Q, K, V; activation) = activation(Q K^T) V, too. It gets the logits
-[B, h, n, m] of all queries and keys, scaled and divided by the temperature as for softmax (`scale=1.0` leaves the
-products unscaled), and returns weights of the same shape. Rows need not sum to 1, and weights need not be positive (Lee
-et al., arXiv 1810.00825, eq. 3, and lemma 3 of its supplement, where it is 1 + f).
-
-Padded keys always get weight 0. A function with a parameter `mask` is called once, with a mask [B, 1, 1, m] that is
-True at real keys, or None. A function without this parameter never gets padded keys: it is called once for all sets of
-each size, so it may normalise over the keys.
+A user-defined function f(logits, mask) is the activation of Att(Q, K, V; activation) = activation(Q K^T) V. It is
+called with the logits [B, h, n, m], scaled and divided by the temperature as for softmax (`scale=1.0` leaves the
+products unscaled), and a mask [B, 1, 1, m] that is True at real keys, or None if all keys are real. It returns weights
+of the shape of the logits; weights of padded keys are then set to 0. Rows need not sum to 1, and weights need not be
+positive (Lee et al., arXiv 1810.00825, eq. 3, and lemma 3 of its supplement, where the activation is 1 + f).
 """
 
 import copy
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +19,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import RELEASED, AttentionOptions, Weighting, name_of
-from pointset.errors import PointsetError, quoted
+from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
 from pointset.nn import registry
 from pointset.nn.layers import Dropout
 from pointset.nn.simplex import BOUNDED, WEIGHTS
@@ -130,10 +126,10 @@ def function_of(weights: Weighting) -> Callable[..., Any]:
         registered = registry.REGISTERED.get(("weights", weights))
         if registered is None:
             raise PointsetError(
-                f"no weights function is called {quoted(weights)}: run the code that registers it first "
-                "(pointset.register_weights)"
+                f"no weights function is called {quoted(weights)}: use {', '.join(WEIGHTS)}, or first run the code "
+                "that registers it with pointset.register_weights"
             )
-        weights = registered.make
+        weights = registered.module
         assert not isinstance(weights, str)
     if isinstance(weights, type):
         return weights()
@@ -146,45 +142,12 @@ def user_weights(
     logits: Float[Tensor, "B h n m"],
     keep: Bool[Tensor, "B 1 1 m"] | None,
 ) -> Float[Tensor, "B h n m"]:
-    """The weights of a user's function, 0 at padded keys."""
-    if takes_mask(function):
-        A = checked_weights(weights, logits, function(logits, mask=keep))
-        return A if keep is None else A.masked_fill(~keep, 0.0)
-    if keep is None:
-        return checked_weights(weights, logits, function(logits))
-    return _size_by_size(weights, function, logits, keep[:, 0, 0])
-
-
-def _size_by_size(
-    weights: Weighting, function: Callable[..., Any], logits: Float[Tensor, "B h n m"], keep: Bool[Tensor, "B m"]
-) -> Float[Tensor, "B h n m"]:
-    """`user_weights` for a function without a parameter `mask`: one call for all sets with as many real keys."""
-    counts = keep.sum(dim=1)
-    real_first = keep.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
-    order = counts.argsort()
-    sizes, sets = counts[order].unique_consecutive(return_counts=True)
-    pieces = []
-    for size, rows in zip(sizes.tolist(), order.split(sets.tolist()), strict=True):
-        keys = real_first[rows, :size][:, None, None].expand(-1, *logits.shape[1:3], -1)
-        real = logits[rows].gather(3, keys)
-        A = checked_weights(weights, real, function(real)) if size else real
-        pieces.append(A.new_zeros(len(rows), *logits.shape[1:]).scatter(3, keys, A))
-    return torch.cat(pieces)[order.argsort()]
-
-
-def takes_mask(function: Callable[..., Any]) -> bool:
-    """True if a function or module has a parameter `mask`."""
-    is_module = inspect.isclass(function) or isinstance(function, nn.Module)
-    called = getattr(function, "forward", function) if is_module else function
+    """The weights of a user-defined function, 0 at padded keys."""
+    called = f"weights function {name_of(weights)!r}"
     try:
-        return "mask" in inspect.signature(called).parameters
-    except ValueError:  # some functions written in C have no signature
-        return False
-
-
-def checked_weights(weights: Weighting, logits: Tensor, A: object) -> Tensor:
-    """The result of a weights function; raises a PointsetError unless it has one weight per logit."""
-    if isinstance(A, Tensor) and A.shape == logits.shape:
-        return A
-    got = list(A.shape) if isinstance(A, Tensor) else type(A).__name__
-    raise PointsetError(f"weights function {name_of(weights)!r} must return weights {list(logits.shape)}, got {got}")
+        A = function(logits, keep)
+    except TypeError as error:
+        raise PointsetError(f"{called} must be a function f(logits, mask): {one_line(error, REPEATED)}") from error
+    if not isinstance(A, Tensor) or A.shape != logits.shape:
+        raise PointsetError(f"{called} must return weights {list(logits.shape)}, got {described(A)}")
+    return A if keep is None else A.masked_fill(~keep, 0.0)

@@ -28,7 +28,7 @@ from pointset.comparison.metric import Metric, Size
 from pointset.data.batches import epoch_generator
 from pointset.nn.layers import Dropout
 from pointset.nn.masks import STATISTICS
-from pointset.nn.parts import Encoder, Statistic
+from pointset.nn.modules import Encoder, Statistic
 from pointset.nn.pooling.statistics import MaxPool, MeanPool
 from pointset.tasks.set_problem import ENCODER, SetBatch, SetProblem, fully_connected, parts_of, row_model, seeded
 from pointset.zoo.classifiers import SetClassifier

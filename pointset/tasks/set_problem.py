@@ -200,9 +200,9 @@ class SetTrial(Trial):
         def description() -> dict[str, Any]:
             """For repeating the run, with the keys that `pointset.training.checkpoints` compares."""
             model = {"task": self.task.name, "row": self.model, "options": self.options.as_dict()}
-            parts = source_digests(self.task.zoo_name(self.model), self.options)
+            modules = source_digests(self.task.zoo_name(self.model), self.options)
             return {
-                "model": {**model, "parts": parts} if parts else model,
+                "model": {**model, "modules": modules} if modules else model,
                 "recipe": recipe.as_dict(),
                 "seed": self.seed,
                 "data": {"task": self.task.name, "options": self.task.facts.options, **self.task.describe()},

@@ -14,7 +14,7 @@ from pointset.data.local_feature_kinds import WIDTHS
 from pointset.data.preparation import Preparation, Prepared
 from pointset.inputs import InputError, as_sets
 from pointset.nn.masks import Mask, zero_padded_rows
-from pointset.nn.parts import Encoder
+from pointset.nn.modules import Encoder
 from pointset.zoo.local_feature_inputs import LocalFeatureInputs
 from pointset.zoo.predicting import SETS_AT_ONCE, Clouds, as_given, embed_rows, predict, prepared_batches
 from pointset.zoo.trust import Trust

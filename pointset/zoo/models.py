@@ -15,17 +15,16 @@ from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError, quoted
 from pointset.nn.layers import Dropout, in_evaluation_mode
+from pointset.nn.modules import Encoder
 from pointset.nn.norms import has_shift, make_norm
-from pointset.nn.parts import Encoder
-from pointset.nn.pooling.statistics import JoinedPool
-from pointset.nn.registry import Choice, entries, entry_of
+from pointset.nn.registry import Builder, entries, entry_of
 from pointset.nn.weights import Weights
 from pointset.zoo.classifiers import Classifier, SetClassifier, WholeClassifier
 from pointset.zoo.local_feature_inputs import LocalFeatureInputs
 from pointset.zoo.names import list_models, parse_name
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import pretrained_card, pretrained_folder, pretrained_run, pretrained_weights
-from pointset.zoo.registration import check_part, source_digests
+from pointset.zoo.registration import source_digests
 from pointset.zoo.trust import load_trust
 
 MIXTURE = "mixture"
@@ -50,7 +49,7 @@ class Spec:
         """The fields as plain data, for run.json."""
         always = {name: getattr(self, name) for name in ("name", "classes", "inputs", "seed")}
         sometimes = {
-            "parts": {} if self.members else source_digests(self.name, self.options),
+            "modules": {} if self.members else source_digests(self.name, self.options),
             "members": [member.as_dict() for member in self.members],
             "start": self.start,
         }
@@ -158,18 +157,18 @@ def build_model(spec: Spec) -> nn.Module:
     check("classes", spec.classes, Count)
     check("inputs", spec.inputs, Count)
     check_seed(spec.seed)
-    choices = parse_name(spec.name)
+    builders = parse_name(spec.name)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(spec.seed)
-        if len(choices) == 1:
-            entry = choices[0].entry
+        if len(builders) == 1:
+            entry = builders[0].entry
             if entry.kind == "baseline":
-                whole = entry.make(spec.classes, spec.inputs, create_pretrained)
+                whole = entry.module(spec.classes, spec.inputs, create_pretrained)
             else:
-                whole = choices[0].make(spec.options, spec.inputs, spec.classes)
+                whole = builders[0].build(spec.options, spec.inputs, spec.classes)
             model: nn.Module = WholeClassifier(whole, spec.inputs)
         else:
-            encoder, pooling = choices
+            encoder, pooling = builders
             model = _with_head(encoder, pooling, spec)
     model.spec = spec  # type: ignore[assignment]
     return model
@@ -189,23 +188,17 @@ def mix(members: list[nn.Module]) -> nn.Module:
     return mixture
 
 
-def _with_head(encoder: Choice, pooling: Choice, spec: Spec) -> nn.Module:
-    options, activation = spec.options, encoder.entry.make.activation
+def _with_head(encoder: Builder, pooling: Builder, spec: Spec) -> nn.Module:
+    options, activation = spec.options, encoder.entry.module.activation
     kind, noise, missing = options.local_features, options.local_feature_noise, options.local_feature_dropout
     numbers = None if kind == "none" else LocalFeatureInputs(kind, spec.inputs, noise, missing)
     inputs = spec.inputs + WIDTHS[kind]
-    layers = encoder.make(options, inputs, pooling)
-    if encoder.entry.user_defined:
-        check_part(encoder.entry, layers, inputs, options.dim)
+    layers = encoder.build(options, inputs, pooling)
     if type(layers).forward is not Encoder.forward:  # one layer, called as a whole
         layers = Encoder([layers])
     width = shape_of(layers, inputs)[-1] if pooling.any_width else options.dim
-    pool = pooling.make(options, width)
-    pooled = 0  # width of the pooled vectors, side by side
-    for member, own in zip(pooling.members, pool.pools if isinstance(pool, JoinedPool) else [pool], strict=True):
-        if member.entry.user_defined:
-            check_part(member.entry, own, width, options.dim)
-        pooled += math.prod(shape_of(own, width))
+    pool = pooling.build(options, width)
+    pooled = math.prod(shape_of(pool, width))  # width of the pooled vectors, side by side
     first = options.dropout if options.pooled_dropout is None else options.pooled_dropout
     dim, norm = options.head_dim or options.dim, options.head_norm
     head: list[nn.Module] = [nn.Flatten(), Dropout(first)]
@@ -249,9 +242,9 @@ def check_export(model: nn.Module) -> None:
     used = (name for module in model.modules() if isinstance(module, Weights) for name in module.functions)
     lacking = [f"weights function {name_of(name)!r}" for name in used if name not in known]
     for entry in map(entry_of, model.modules()):
-        lacking += [f"{entry.kind} {entry.name!r}"] if entry and not entry.make.export else []
+        lacking += [f"{entry.kind} {entry.name!r}"] if entry and not entry.module.export else []
     if lacking:
         raise PointsetError(
-            f"{lacking[0]} cannot be exported: say export = True in its class, or to register_weights, if it is "
-            "made of tensor operations that do not depend on sizes, and takes a mask"
+            f"{lacking[0]} cannot be exported: set export = True in its class, or for register_weights, if it "
+            "consists of tensor operations that do not depend on sizes, and takes a mask"
         )

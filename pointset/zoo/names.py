@@ -1,6 +1,6 @@
 """Names of models: `encoder-pooling`, as in "isab16-pma", or of a whole model, as in "pointnet".
 
-The parts are those of the registry (`pointset.nn.registry`), user-defined ones among them; `pointset zoo` lists them.
+Encoders and poolings are those of the registry (`pointset.nn.registry`), with user-defined ones.
 """
 
 import dataclasses
@@ -16,11 +16,11 @@ from types import ModuleType
 import pointset.baselines.models
 import pointset.nn.context
 import pointset.nn.encoders
-import pointset.nn.pooling  # noqa: F401 - importing them registers the parts
+import pointset.nn.pooling  # noqa: F401 - importing them registers them
 from pointset.configuration import AttentionOptions
 from pointset.errors import PointsetError, quoted
 from pointset.nn import registry
-from pointset.nn.registry import Choice
+from pointset.nn.registry import Builder
 from pointset.runs.files import MOST_SETTINGS, require_file
 from pointset.zoo.options import ModelOptions
 
@@ -50,43 +50,43 @@ def list_models() -> list[str]:
     pairs = [
         f"{one.listed}-{other.listed}" for one in registry.entries("encoder") for other in registry.entries("pooling")
     ]
-    return pairs + [part.listed for part in registry.entries("model")]
+    return pairs + [entry.listed for entry in registry.entries("model")]
 
 
-def parse_name(name: str) -> tuple[Choice, ...]:
+def parse_name(name: str) -> tuple[Builder, ...]:
     """The encoder and the pooling of a model, or the whole model."""
     load_files()
-    if whole := registry.find_part("model", name) or registry.find_part("baseline", name):
+    if whole := registry.find_builder("model", name) or registry.find_builder("baseline", name):
         return (whole,)
     encoder, _, pooling = name.partition("-")
-    first, second = registry.find_part("encoder", encoder), registry.find_part("pooling", pooling)
+    first, second = registry.find_builder("encoder", encoder), registry.find_builder("pooling", pooling)
     if first is None or second is None:
         near = difflib.get_close_matches(name.lower(), list_models(), n=3, cutoff=0.0)
         encoders, poolings, models = (
-            ", ".join(part.name for part in registry.entries(kind)) for kind in ("encoder", "pooling", "model")
+            ", ".join(entry.name for entry in registry.entries(kind)) for kind in ("encoder", "pooling", "model")
         )
         raise PointsetError(
             f"no model is called {quoted(name)}: did you mean {', '.join(near)}? Names are encoder-pooling, encoders "
             f"{encoders}, poolings {poolings} (m and k are numbers, aggr.<name> is a set aggregation of "
-            f"torch-geometric, + joins any two), or {models}; POINTSET_PARTS names a file with parts of your own"
+            f"torch-geometric, + joins any two), or {models}; POINTSET_MODULES names a file with user-defined ones"
         )
-    for choice in (*first.members, *second.members):
-        for argument in choice.argument:
-            choice.entry.make.check_argument(argument)
+    for builder in (*first.members, *second.members):
+        for argument in builder.argument:
+            builder.entry.module.check_argument(argument)
     return first, second
 
 
 def used_options(name: str) -> set[str]:
     """The fields of `ModelOptions` that change a model of this name."""
-    _, *others = choices = parse_name(name)
+    _, *others = builders = parse_name(name)
     used = {"dim", "dropout", "pooled_dropout", *LOCAL_FEATURES} if others else set[str]()
     used |= HIDDEN_LAYER if others and others[0].head == "hidden" else set()
-    for member in (member for choice in choices for member in choice.members if member.entry.kind != "baseline"):
-        if (read := member.entry.make.reads) is None:
+    for member in (member for builder in builders for member in builder.members if member.entry.kind != "baseline"):
+        if (options := member.entry.module.options_used) is None:
             return set(OPTIONS)
-        used |= OPTIONS.intersection(read)
-        used |= ATTENTION if "attention" in read else set()
-        used |= POOL_ATTENTION if "pool_attention" in read else set()
+        used |= OPTIONS.intersection(options)
+        used |= ATTENTION if "attention" in options else set()
+        used |= POOL_ATTENTION if "pool_attention" in options else set()
     return used
 
 
@@ -100,7 +100,7 @@ def zoo_name(row: str) -> str:
         return row
     name = f"{match['encoder']}-{match['pooling']}".lower()
     encoder, pooling = parse_name(name)
-    subtracts = encoder.entry.make.subtracts_statistic
+    subtracts = encoder.entry.module.subtracts_statistic
     if match["statistic"] and not (subtracts and pooling.statistic == match["statistic"]):
         raise PointsetError(
             f"{quoted(row)} does not exist: rFFp layers subtract the mean before mean pooling, and the maximum "
@@ -110,10 +110,12 @@ def zoo_name(row: str) -> str:
 
 
 def load_files() -> None:
-    """Import the files that POINTSET_PARTS names, once: they register user-defined encoders and poolings."""
-    for file in filter(None, os.environ.get("POINTSET_PARTS", "").split(os.pathsep)):
+    """Import the files that POINTSET_MODULES names, once: they register user-defined encoders and poolings."""
+    for file in filter(None, os.environ.get("POINTSET_MODULES", "").split(os.pathsep)):
         path = Path(file).resolve()
-        name = f"pointset_parts_{path.stem}_{zlib.crc32(os.fsencode(path)):08x}"  # there are namesakes in other folders
+        name = (
+            f"pointset_modules_{path.stem}_{zlib.crc32(os.fsencode(path)):08x}"  # there are namesakes in other folders
+        )
         if name in sys.modules:
             continue
         sys.modules[name] = module = ModuleType(name)
@@ -123,4 +125,4 @@ def load_files() -> None:
             SourceFileLoader(name, str(path)).exec_module(module)
         except Exception as error:  # whatever the file raises
             del sys.modules[name]
-            raise PointsetError(f"POINTSET_PARTS names {path}, which cannot be imported: {error}") from error
+            raise PointsetError(f"POINTSET_MODULES names {path}, which cannot be imported: {error}") from error

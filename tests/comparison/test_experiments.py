@@ -173,8 +173,10 @@ def test_wrong_entries_are_refused_and_the_file_is_named(text, words, read):
 
 def test_a_broken_file_of_parts_is_no_fault_of_the_experiment(read, tmp_path, monkeypatch):
     (tmp_path / "broken.py").write_text("1 / 0")
-    monkeypatch.setenv("POINTSET_PARTS", str(tmp_path / "broken.py"))
-    with pytest.raises(PointsetError, match=r"^POINTSET_PARTS names .*broken\.py, which cannot be imported: division"):
+    monkeypatch.setenv("POINTSET_MODULES", str(tmp_path / "broken.py"))
+    with pytest.raises(
+        PointsetError, match=r"^POINTSET_MODULES names .*broken\.py, which cannot be imported: division"
+    ):
         read('models = ["rff-mine"]')
 
 

@@ -75,9 +75,9 @@ def test_exported_logits_equal_the_models_for_other_sizes_than_the_example(name,
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-pointset.list_models()  # also enters the parts that POINTSET_PARTS names
+pointset.list_models()  # also enters what POINTSET_MODULES names
 KINDS = ("encoder", "pooling", "model")
-ENCODERS, POOLINGS, WHOLE = ([part.listed for part in registry.entries(kind) if part.make.export] for kind in KINDS)
+ENCODERS, POOLINGS, WHOLE = ([part.listed for part in registry.entries(kind) if part.module.export] for kind in KINDS)
 JOINED = [pooling for pooling in POOLINGS if "+" not in pooling and "." not in pooling]
 EVERY_PART = [f"{name}-{'+'.join(JOINED[n :: len(ENCODERS)])}" for n, name in enumerate(ENCODERS)]  # few programs
 EVERY_PART += [*(f"rff-{pooling}" for pooling in POOLINGS if "." in pooling), *WHOLE]

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from torch import Tensor
-from toy import OWN_WEIGHTS, Sharpened, normal
+from toy import OWN_WEIGHTS, Sharpened, normal, squashed
 
 import pointset
 from pointset import PointsetError, create_model
@@ -45,7 +45,7 @@ def transcribed(attention: Multihead, X: Tensor, Y: Tensor, mask: Tensor | None,
             for i in range(X.shape[1]):
                 query = attention.query.weight[part] @ x[i] + attention.query.bias[part]
                 logits = (keys @ query * scale)[None, None, None]
-                weights = own[0](logits) if own else logits.exp() / logits.exp().sum()
+                weights = own[0](logits, None) if own else logits.exp() / logits.exp().sum()
                 result[b, i, part] = weights[0, 0, 0] @ values
     return result @ attention.output.weight.T + attention.output.bias
 
@@ -110,7 +110,7 @@ def test_every_block_has_its_own_copy_of_a_module_of_weights():
 
 
 def test_maps_of_ones_own_weights_need_not_sum_to_one():
-    model = pointset.create_model("isab3-pma2", classes=4, dim=8, heads=2, weights=torch.sigmoid).eval().double()
+    model = pointset.create_model("isab3-pma2", classes=4, dim=8, heads=2, weights=squashed).eval().double()
     maps = pointset.attention_maps(model, normal(1, 9, 3))
     assert [found.kind for found in maps] == ["reads", "writes", "reads", "writes", "pools", "self"]
     assert all(((found.weights >= 0) & (found.weights <= 1)).all() for found in maps)

@@ -9,17 +9,25 @@ from torch import Tensor, nn
 from toy import moved, normal
 
 import pointset
-from pointset.nn import registry
+from pointset.nn import (
+    AttentiveStatisticsPool,
+    CovariancePool,
+    FPSWEPool,
+    FSPool,
+    GeMPool,
+    PSWEPool,
+    RepSetPool,
+    TopKPool,
+    registry,
+)
 from pointset.nn.pooling.aggregation import AGGREGATIONS
-from pointset.nn.pooling.moments import AttentiveStatisticsPool, CovariancePool, GeneralisedMeanPool
-from pointset.nn.pooling.sorted import FeaturewiseSortPool, FixedWassersteinPool, TopPool, WassersteinPool
-from pointset.nn.pooling.whole import ApproxRepSetPool, WholePool
+from pointset.nn.pooling.base import OneRowPool
 
 DIM = 4
 NAN = float("nan")
 X = torch.tensor([[[1.0, -2.0], [3.0, -4.0], [NAN, NAN]], [[5.0, 6.0], [-7.0, 8.0], [9.0, -10.0]]])
 MASK = torch.tensor([[True, True, False], [True, True, True]])
-WHOLE = [part.listed for part in registry.entries("pooling") if WholePool in getattr(part.make, "__mro__", ())]
+WHOLE = [part.listed for part in registry.entries("pooling") if OneRowPool in getattr(part.module, "__mro__", ())]
 EVERY = sorted({*WHOLE, *(f"aggr.{name}" for name in AGGREGATIONS)})
 
 
@@ -34,18 +42,18 @@ def assert_pools(pool: nn.Module, X: Tensor, *expected: Tensor) -> None:
 @pytest.mark.parametrize("k", [1, 3, 7, 50])
 def test_top_is_the_mean_of_the_largest(k):
     for X in sets():
-        assert_pools(TopPool(k), X, X.sort(dim=0, descending=True).values[:k].mean(dim=0))
+        assert_pools(TopKPool(k), X, X.sort(dim=0, descending=True).values[:k].mean(dim=0))
 
 
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 3.0, 20.0])
 def test_gem_is_the_generalised_mean(exponent):
-    pool = GeneralisedMeanPool(exponent).double()
+    pool = GeMPool(exponent).double()
     for X in sets():
         assert_pools(pool, X, (X.clamp(min=1e-6) ** exponent).mean(dim=0) ** (1 / exponent))
 
 
 def test_gem_trains_its_exponent_and_no_power_overflows():
-    pool, X = GeneralisedMeanPool(), torch.tensor([[[0.0, 1e30, 3e38], [-1.0, 2e30, 3e38]]], requires_grad=True)
+    pool, X = GeMPool(), torch.tensor([[[0.0, 1e30, 3e38], [-1.0, 2e30, 3e38]]], requires_grad=True)
     assert float(pool.exponent.detach()) == pytest.approx(3.0)
     for log_exponent in (math.log(3), -50.0, 50.0):
         with torch.no_grad():
@@ -78,15 +86,15 @@ def test_cov_is_the_square_root_of_the_covariance():
 
 
 def test_repset_sums_the_best_matches():
-    pool = moved(ApproxRepSetPool(3, DIM))
+    pool = moved(RepSetPool(3, DIM))
     for X in sets():
         assert_pools(pool, X, torch.einsum("nd,jfd->njf", X, pool.elements).relu().amax(dim=1).sum(dim=0))
-    assert float(ApproxRepSetPool(5, 64).elements.detach().abs().max()) <= 1.0
+    assert float(RepSetPool(5, 64).elements.detach().abs().max()) <= 1.0
 
 
 @pytest.mark.parametrize("pieces", [1, 4, 20])
 def test_fspool_is_the_papers_sum(pieces):
-    pool = FeaturewiseSortPool(DIM, pieces).double()
+    pool = FSPool(DIM, pieces).double()
     for X in sets(1, 2, 7, 20, 21, 64):
         places, falling = np.linspace(0, 1, len(X)), X.sort(dim=0, descending=True).values.T.numpy()
         weights = [np.interp(places, np.linspace(0, 1, pieces + 1), values) for values in pool.values.tolist()]
@@ -103,17 +111,17 @@ def quantile(values: list[float], p: float) -> float:
 
 
 @pytest.mark.parametrize("m", [1, 5, 7, 30])
-@pytest.mark.parametrize("make", [WassersteinPool, FixedWassersteinPool])
+@pytest.mark.parametrize("make", [PSWEPool, FPSWEPool])
 def test_pswe_moves_each_point_of_the_reference_to_its_quantile(m, make):
     pool = make(m, DIM).double()
-    if make is WassersteinPool:
+    if make is PSWEPool:
         with torch.no_grad():
             pool.reference.normal_()  # in any order
             pool.slices += torch.rand(DIM, DIM)
     for X in sets(1, 2, 7, 20, 21, 64):
         expected = []
         for f in range(DIM):
-            theta = pool.slices[f] / pool.slices[f].norm() if make is WassersteinPool else torch.eye(DIM).double()[f]
+            theta = pool.slices[f] / pool.slices[f].norm() if make is PSWEPool else torch.eye(DIM).double()[f]
             values, reference = sorted((X @ theta).tolist()), pool.reference[f].tolist()
             moved = [quantile(values, (sorted(reference).index(r) + 1) / (m + 1)) for r in reference]
             expected.append(sum(w * (r - q) for w, r, q in zip(pool.scales[f].tolist(), reference, moved, strict=True)))
@@ -208,7 +216,9 @@ def test_a_joined_model_pools_what_its_poolings_pool(encoder):
 
 
 def test_a_join_can_do_what_all_of_its_poolings_can():
-    joins = [registry.find_part("pooling", name) for name in ("max+pma", "pma+pma3", "mean+max")]
+    joins = [registry.find_builder("pooling", name) for name in ("max+pma", "pma+pma3", "mean+max")]
     found = [(part.head, part.has_maps, part.statistic) for part in joins]
     assert found == [("hidden", True, "max"), ("linear", True, "max"), ("hidden", False, "mean")]
-    assert not any(registry.find_part("pooling", name) for name in ("max+", "+max", "max++mean", "max+men", "max+rff"))
+    assert not any(
+        registry.find_builder("pooling", name) for name in ("max+", "+max", "max++mean", "max+men", "max+rff")
+    )

@@ -1,4 +1,4 @@
-"""User-defined parts: named, tested, saved, sent to workers, exported, or rejected with a clear error."""
+"""User-defined modules: named, saved, sent to workers, exported, or rejected with a clear error."""
 
 from doctest import DocTestParser
 
@@ -9,11 +9,10 @@ from torch import nn
 
 import pointset
 from pointset import ModelOptions, PointsetError, Recipe
-from pointset.configuration import USER_WEIGHTS
 from pointset.nn import Encoder, Pooling, StatisticPool, SumPool, registry
 from pointset.zoo.models import describe_models
 from pointset.zoo.names import used_options
-from pointset.zoo.registration import pickled_parts, source_digests, unpickle_parts
+from pointset.zoo.registration import pickled_entries, register_pickled, source_digests
 
 EXAMPLE = "import pointset, torch\n" + DocTestParser().get_examples(pointset.register_pooling.__doc__)[0].source
 """What the documentation shows."""
@@ -21,19 +20,12 @@ POINTS = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
 SMALL = {"dim": 8, "heads": 2, "layers": 1}
 
 
-@pytest.fixture(autouse=True)
-def forgotten():
-    known = set(USER_WEIGHTS)
-    yield
-    USER_WEIGHTS.intersection_update(known)
-
-
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
-    """The pooling of the documentation in a separate file, named by POINTSET_PARTS."""
+    """The pooling of the documentation in a separate file, named by POINTSET_MODULES."""
     file = tmp_path / "mine.py"
     file.write_text(EXAMPLE)
-    monkeypatch.setenv("POINTSET_PARTS", str(file))
+    monkeypatch.setenv("POINTSET_MODULES", str(file))
     return file
 
 
@@ -47,7 +39,7 @@ class Middle(Pooling):
         return ((largest + smallest) / 2).where(real.any(dim=1, keepdim=True), 0.0)
 
 
-def squared(logits, mask=None):
+def squared(logits, mask):
     return logits.relu().square() / 4
 
 
@@ -63,22 +55,22 @@ def test_the_example_of_the_documentation_is_a_pooling_like_any_other(scratch, t
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "part", "words"),
+    ("name", "options", "key", "words"),
     [
-        ("rff-low2", {}, ("pooling", "low<k>"), r"no model is called 'rff-low2'.*POINTSET_PARTS"),
+        ("rff-low2", {}, ("pooling", "low<k>"), r"no model is called 'rff-low2'.*POINTSET_MODULES"),
         ("isab3-pma", {"weights": "squared"}, ("weights", "squared"), "no weights function is called 'squared'"),
     ],
 )
 @pytest.mark.usefixtures("scratch")
-def test_a_run_is_loaded_where_its_parts_are_registered(name, options, part, words, tmp_path, train):
+def test_a_run_is_loaded_where_its_modules_are_registered(name, options, key, words, tmp_path, train):
     pointset.register_weights("squared")(squared)
     model = pointset.create_model(name, classes=3, dim=8, **options)
     pointset.fit(model, train, Recipe(epochs=1), run=tmp_path / "run")
     loaded, description = pointset.load_run(tmp_path / "run")
     assert torch.equal(loaded(POINTS), model.eval()(POINTS))
-    assert description["model"]["parts"] == source_digests(name, model.spec.options)
-    assert list(description["model"]["parts"]) == [" ".join(part)]
-    del registry.REGISTERED[part]
+    assert description["model"]["modules"] == source_digests(name, model.spec.options)
+    assert list(description["model"]["modules"]) == [" ".join(key)]
+    del registry.REGISTERED[key]
     with pytest.raises(PointsetError, match=words):
         pointset.load_run(tmp_path / "run")
 
@@ -105,13 +97,13 @@ def test_a_function_of_statistics_is_a_pooling():
     assert pointset.check_symmetry(model).worst < 1e-10
 
 
-def test_options_are_those_that_the_class_reads():
+def test_options_are_those_that_the_class_uses():
     @pointset.register_pooling("gated")
     class Gated(SumPool):
-        reads = ("heads",)
+        options_used = ("heads",)
 
         @classmethod
-        def make(cls, options, width):
+        def build(cls, options, width):
             pool = cls()
             pool.heads, pool.width = options.heads, width
             return pool
@@ -120,24 +112,21 @@ def test_options_are_those_that_the_class_reads():
     assert used == used_options("rff-max") | {"heads"}
     pool = pointset.create_model("rff-gated", dim=12, heads=3).pool
     assert (pool.heads, pool.width) == (3, 12)
-    Gated.reads = None
+    Gated.options_used = None
     assert used_options("rff-gated") > used
 
 
-@pytest.mark.parametrize(
-    ("before", "seen"), [("def _power(X): return X**{}", True), ("POWER = {}\ndef _power(X): return X**POWER", False)]
-)
-def test_what_a_part_calls_makes_another_run_and_gets_to_a_worker_that_knows_the_part(before, seen):
-    """Runs with an earlier helper were taken for finished, and a worker of an earlier comparison computed with it."""
+@pytest.mark.parametrize("before", ["def _power(X): return X**{}", "POWER = {}\ndef _power(X): return X**POWER"])
+def test_another_file_makes_another_run_and_gets_to_a_worker_that_knows_the_pooling(before):
     sent = []
     for power in (2, 3):
         define("cell", "def forward(self, X, mask=None): return _power(X).sum(1)", before.format(power))
-        sent.append((source_digests("rff-cell"), pickled_parts("rff-cell")))
-    assert (sent[0][0] != sent[1][0]) == seen
+        sent.append((source_digests("rff-cell"), pickled_entries("rff-cell")))
+    assert sent[0][0] != sent[1][0]
     del registry.REGISTERED["pooling", "cell"]  # as in a worker
     for (_, content), result in zip(sent, (4, 8), strict=True):
-        unpickle_parts(content)
-        assert registry.REGISTERED["pooling", "cell"].make()(torch.full((1, 1, 1), 2.0)).item() == result
+        register_pickled(content)
+        assert registry.REGISTERED["pooling", "cell"].module()(torch.full((1, 1, 1), 2.0)).item() == result
 
 
 def define(name: str, forward: str, before: str = "") -> None:
@@ -162,14 +151,14 @@ def define(name: str, forward: str, before: str = "") -> None:
         ("pooling", "mine", nn.Linear, "'mine' must be a subclass of pointset.nn.Pooling, got"),
         ("pooling", "mine<k>", Middle, "'mine<k>' has an argument: give listed"),
         ("weights", "softmax", torch.tanh, "'softmax' is taken by pointset"),
-        ("weights", "tanh", 3, "'tanh' must be a class or a function, got 3"),
-        ("weights", "exported", torch.tanh, "'exported' must take a mask to be exported"),
+        ("weights", "tanh", 3, "'tanh' must be a function or a class of torch modules, got 3"),
+        ("weights", "mine", dict, "'mine' must be a function or a class of torch modules, got"),
     ],
 )
 def test_wrong_registrations_are_errors_at_once(kind, name, make, words):
     register = getattr(pointset, f"register_{kind}")
     with pytest.raises(PointsetError, match=words):
-        register(name, **({"export": True} if name == "exported" else {}))(make)
+        register(name)(make)
 
 
 class NeedsDepth(Middle):
@@ -177,66 +166,25 @@ class NeedsDepth(Middle):
         super().__init__()
 
 
-def returning(function) -> type[Pooling]:
-    return type("Returning", (Pooling,), {"forward": lambda self, X, mask=None: function(X)})
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (returning(lambda X: X.amax(dim=2)), r"must give \[B, d\] .* for every n, got \[2, 4\] for \[2, 4, 8\]"),
-        (returning(lambda X: X), r"must give .*, the same d and rows for every n, got \[2, 4, 8\]"),
-        (returning(lambda X: X.amax(dim=(0, 1))), r"must give \[B, d\] .* got \[8\] for"),
-        (returning(lambda X: X.argmax(dim=1)), r"must give a tensor of floating numbers, got int64 \[2, 8\]"),
-        (returning(lambda X: None), "must give a tensor of floating numbers, got None"),
-        (NeedsDepth, "cannot be built .*depth.*: give its class a `make`"),
-        (returning(lambda X: X.sub_(1).amax(dim=1)), "must not change X in place"),
-        (returning(lambda X: 1 / 0), r"fails on X \[2, 3, 8\] without a mask: ZeroDivision.*registration.py, line "),
-    ],
-)
-def test_the_usual_mistakes_of_a_pooling_are_told_when_a_model_is_built(make, words):
-    pointset.register_pooling("mistaken")(make)
+def test_a_class_whose_constructor_takes_other_arguments_is_named():
+    pointset.register_pooling("mistaken")(NeedsDepth)
     for name in ("rff-mistaken", "rff-max+mistaken"):
-        with pytest.raises(PointsetError, match=f"pooling 'mistaken' {words}"):
+        with pytest.raises(
+            PointsetError, match=r"pooling 'mistaken' cannot be built .*depth.*: give its class a `build`"
+        ):
             pointset.create_model(name, dim=8)
 
 
-def test_a_pooling_that_leaves_an_encoder_untrained_is_told_of():
-    pointset.register_pooling("stopping")(returning(lambda X: X.detach().amax(1)))
-    with pytest.warns(UserWarning, match="pooling 'stopping' passes no gradient on to X"):
-        pointset.create_model("rff-stopping", dim=8)
-
-
-def test_an_encoder_gives_rows_of_the_width_and_does_not_change_the_points_that_it_is_given():
-    @pointset.register_encoder("centred")
-    class Centred(Encoder):
-        def __init__(self, inputs: int, dim: int) -> None:
-            super().__init__()
-            self.rows = nn.Sequential(nn.Linear(inputs, dim), nn.ReLU(inplace=True))  # of its own rows: no harm
-
-        def forward(self, X, mask=None):
-            X -= X.mean(dim=1, keepdim=True)
-            return self.rows(X)
-
-    with pytest.raises(PointsetError, match="encoder 'centred' must not change X in place"):
-        pointset.create_model("centred-max", dim=8)
-    Centred.forward = lambda self, X, mask=None: self.rows(X)[:, :-1]
-    with pytest.raises(PointsetError, match=r"'centred' must give \[B, n, dim\], with dim=8, got \[2, 2, 8\]"):
-        pointset.create_model("centred-max", dim=8)
-    Centred.forward = lambda self, X, mask=None: self.rows(X)
-    assert pointset.create_model("centred-max", dim=8)(POINTS).shape == (2, 40)
-
-
 def test_a_file_that_is_not_there_is_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("POINTSET_PARTS", str(tmp_path / "gone.py"))
+    monkeypatch.setenv("POINTSET_MODULES", str(tmp_path / "gone.py"))
     with pytest.raises(PointsetError, match=r"gone\.py, which .*imported.*No such file"):
         pointset.list_models()
 
 
 def test_an_unregistered_function_can_be_trained_but_not_saved(tmp_path, train):
-    model = pointset.create_model("isab3-pma", classes=3, weights=torch.sigmoid, **SMALL)
+    model = pointset.create_model("isab3-pma", classes=3, weights=squared, **SMALL)
     assert pointset.fit(model, train, Recipe(epochs=1), progress=False).history
-    with pytest.raises(PointsetError, match=r"weights has the function sigmoid.*pointset\.register_weights"):
+    with pytest.raises(PointsetError, match=r"weights has the function squared.*pointset\.register_weights"):
         pointset.fit(model, train, Recipe(epochs=1), run=tmp_path / "run", progress=False)
     assert not (tmp_path / "run" / "run.json").exists()
 
@@ -245,29 +193,28 @@ def test_a_registered_function_is_sent_to_workers():
     scale = 0.25
 
     @pointset.register_weights("scaled")
-    def scaled(logits):
+    def scaled(logits, mask):
         return scale * logits.sigmoid()
 
     options = ModelOptions(weights="scaled", **SMALL)
     expected = pointset.create_model("isab3-pma", 4, weights="scaled", **SMALL).eval()(POINTS)
-    parts = pickled_parts("isab3-pma", options)
+    entries = pickled_entries("isab3-pma", options)
     del registry.REGISTERED["weights", "scaled"]
-    USER_WEIGHTS.discard("scaled")
-    unpickle_parts(parts)
+    register_pickled(entries)
     model = pointset.create_model("isab3-pma", 4, weights="scaled", **SMALL)
     torch.testing.assert_close(model.eval()(POINTS), expected)
-    assert not pickled_parts("isab3-max", ModelOptions())
+    assert not pickled_entries("isab3-max", ModelOptions())
     assert source_digests("rff-max", options) == {}, "it has no attention"
 
 
 def test_the_command_line_takes_a_name_of_a_file(clouds_folder, tmp_path, monkeypatch, capsys):
     file = tmp_path / "mine.py"
-    file.write_text("import pointset\n@pointset.register_weights('mine')\ndef mine(z):\n    return z.sigmoid()\n")
+    file.write_text("import pointset\n@pointset.register_weights('mine')\ndef mine(z, mask):\n    return z.sigmoid()\n")
     flags = ["train", "isab4-pma", "--dim", "8", "--heads", "2", "--weights", "mine", "--epochs", "1", "--points", "8"]
     flags += ["--data", clouds_folder, "--run", tmp_path / "run"]
     said = fail(capsys, *flags)
-    assert all(word in said for word in ("weights", "'softmax'", "register_weights", "'mine'")), said
-    monkeypatch.setenv("POINTSET_PARTS", str(file))
+    assert all(word in said for word in ("weights", "use softmax", "register_weights", "'mine'")), said
+    monkeypatch.setenv("POINTSET_MODULES", str(file))
     succeed(capsys, *flags)
     options = ModelOptions(dim=8, heads=2, weights=("mine",))
     rows = {row["model"]: row for row in describe_models(options=options)}
@@ -275,7 +222,7 @@ def test_the_command_line_takes_a_name_of_a_file(clouds_folder, tmp_path, monkey
 
 
 @pytest.mark.slow
-def test_a_function_with_a_mask_can_be_exported(tmp_path):
+def test_a_function_can_be_exported(tmp_path):
     pointset.register_weights("squared", export=True)(squared)
     model = pointset.create_model("isab3-pma", 4, weights="squared", **SMALL).eval()
     pointset.export_model(model, tmp_path / "model.pt2", mask=True)

@@ -24,8 +24,9 @@ from pointset.nn.encoders.dumlp import InteractionLayer, Stem
 from pointset.nn.layers import Masked
 from pointset.nn.norms import BatchNorm, NoNorm
 from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
+from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.pooling.pma import AttentionPool
-from pointset.nn.pooling.statistics import JoinedPool, StatisticPool
+from pointset.nn.pooling.statistics import StatisticPool
 from pointset.nn.registry import entry_of
 from pointset.nn.scores import DotScore
 from pointset.zoo.classifiers import SetClassifier

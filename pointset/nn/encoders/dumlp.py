@@ -8,8 +8,8 @@ from torch.nn.functional import linear
 
 from pointset.configuration import NormName
 from pointset.nn.masks import Mask, zero_padded_rows
+from pointset.nn.modules import Encoder, Maps
 from pointset.nn.norms import has_shift, is_fixed, make_norm
-from pointset.nn.parts import Encoder, Maps
 from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
 from pointset.nn.registry import register
 
@@ -26,11 +26,15 @@ class InteractionLayer(nn.Module):
         dim: width d of the rows.
         m: number of maps.
         norm: the norm N; "batch" as published.
+
+    Example:
+        >>> pointset.nn.InteractionLayer(16, 4)(torch.rand(2, 100, 16)).shape
+        torch.Size([2, 100, 16])
     """
 
     maps: ClassVar[Maps] = {"reads": ("reads", "keys")}
 
-    def __init__(self, dim: int, m: int, norm: NormName) -> None:
+    def __init__(self, dim: int, m: int, norm: NormName = "batch") -> None:
         super().__init__()
         e = max(1, dim // 4)
         self.reads = DualMLP(dim, [], m, e, norm)
@@ -64,16 +68,35 @@ class Stem(NormedLayers):
 
 
 @register("encoder", "dumlp<m>", listed="dumlp16")
-class InteractionLayers(Encoder):
-    """A stem inputs -> dim, then interaction layers with m maps; two layers and batch norm by default."""
+class DualMLPEncoder(Encoder):
+    """A stem inputs -> dim, then interaction layers with m maps; two layers and batch norm by default. Cost O(n).
 
-    reads = ("layers", "norm")
+    X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
+
+    Args:
+        m: number of maps.
+        inputs: numbers per point.
+        dim: width of the layers.
+        layers: number of interaction layers.
+        norm: name of the norm.
+
+    Source:
+        After Fei et al., DuMLP-Pin (AAAI 2022); see `InteractionLayer`.
+
+    Example:
+        >>> pointset.nn.DualMLPEncoder(4, 3, 16)(torch.rand(2, 100, 3)).shape
+        torch.Size([2, 100, 16])
+    """
+
+    options_used = ("layers", "norm")
     export = True
     maps = InteractionLayer.maps
 
     @classmethod
-    def make(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:
-        """Build it from m, the numbers per point, `dim`, `layers` and the norm."""
-        norm: NormName = options.norm or "batch"
-        stem = Stem(inputs, options.dim, norm)
-        return cls([stem, *(InteractionLayer(options.dim, argument, norm) for _ in range(options.layers or 2))])
+    def build(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:
+        """Build it from m, the inputs per point, `dim`, `layers` and the norm."""
+        return cls(argument, inputs, options.dim, options.layers or 2, options.norm or "batch")
+
+    def __init__(self, m: int, inputs: int, dim: int, layers: int = 2, norm: NormName = "batch") -> None:
+        stem = Stem(inputs, dim, norm)
+        super().__init__([stem, *(InteractionLayer(dim, m, norm) for _ in range(layers))])

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from pointset.errors import PointsetError, quoted
 from pointset.nn.blocks import rff
-from pointset.nn.parts import Pooling
-from pointset.nn.pooling.whole import WholePool
+from pointset.nn.modules import Pooling
+from pointset.nn.pooling.base import OneRowPool
 from pointset.nn.registry import register
 
 AGGREGATIONS = (
@@ -28,7 +28,7 @@ KEPT_ROWS = 16
 
 
 @register("pooling", "aggr.<name>", listed="aggr.softmax")
-class AggregationPool(WholePool):
+class AggregationPool(OneRowPool):
     """An aggregation of torch-geometric as a pooling: Z [B, n, d], mask [B, n] -> [B, 1, d'].
 
     Padded rows are removed before torch-geometric gets the rows, in float32 at least: sums over bfloat16 rows would
@@ -55,9 +55,13 @@ class AggregationPool(WholePool):
 
     Raises:
         PointsetError: there is no such aggregation.
+
+    Example:
+        >>> pointset.nn.AggregationPool("set2set", 16)(torch.rand(2, 100, 16)).shape
+        torch.Size([2, 1, 32])
     """
 
-    reads = ("heads",)
+    options_used = ("heads",)
     no_decay = ("ind", "seed")  # in torch-geometric's set transformers
 
     @classmethod
@@ -70,7 +74,7 @@ class AggregationPool(WholePool):
             )
 
     @classmethod
-    def make(cls, options: Any, width: int, argument: Any = None) -> Pooling:
+    def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
         """Build it from its name, the width of the rows and the number of heads."""
         return cls(argument, width, options.heads)
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from pointset.configuration import NormName
 from pointset.nn.masks import Mask, zero_padded_rows
+from pointset.nn.modules import Maps, Pooling
 from pointset.nn.norms import has_shift, make_norm, normed_linear
-from pointset.nn.parts import Maps, Pooling
 from pointset.nn.registry import register
 from pointset.nn.simplex.masked import single_or_double
 from pointset.nn.simplex.unbounded import softmax
@@ -51,9 +51,13 @@ class DualMLP(nn.Module):
         k: number of attention maps over the rows.
         e: width of the values.
         norm: norm after every linear layer; "batch" as published.
+
+    Example:
+        >>> pointset.nn.DualMLP(3, [8], k=4, e=16)(torch.rand(2, 100, 3)).shape
+        torch.Size([2, 4, 16])
     """
 
-    def __init__(self, width: int, hidden: Sequence[int], k: int, e: int, norm: NormName) -> None:
+    def __init__(self, width: int, hidden: Sequence[int], k: int, e: int, norm: NormName = "batch") -> None:
         super().__init__()
         self.k = k
         self.logits = NormedLayers([width, *hidden, k], norm)
@@ -88,23 +92,32 @@ class DualMLPPool(DualMLP, Pooling):
     and d for rows narrower than d, such as coordinates, and d for other rows. With the encoder `none`, dim=128 and
     k = 32, it is the network of the authors for ModelNet40: 3 -> 32 -> 128 -> 32 (theirs also has normals as inputs).
 
+    Z [B, n, width] with a mask [B, n] (True at real rows) gives [B, k, d / 4]; zeros for an empty set.
+
     Args:
         k: number of attention maps over the points.
         width: width of the rows, any.
         dim: width d of the widest hidden layer.
         norm: norm after every layer; None means "batch", as published.
+
+    Source:
+        Fei et al., DuMLP-Pin (AAAI 2022).
+
+    Example:
+        >>> pointset.nn.DualMLPPool(32, 3, 128)(torch.rand(2, 100, 3)).shape
+        torch.Size([2, 32, 32])
     """
 
-    reads = ("norm",)
+    options_used = ("norm",)
     export = True
     maps: ClassVar[Maps] = {"": ("pools", "keys")}
     any_width = True
 
     @classmethod
-    def make(cls, options: Any, width: int, argument: Any = None) -> Pooling:
+    def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
         """Build it from k, the width of the rows, `dim` and the norm."""
         return cls(argument, width, options.dim, options.norm)
 
-    def __init__(self, k: int, width: int, dim: int, norm: NormName | None) -> None:
+    def __init__(self, k: int, width: int, dim: int, norm: NormName | None = None) -> None:
         narrow = max(1, dim // 4)
         super().__init__(width, [narrow, dim] if width < dim else [dim], k, narrow, norm or "batch")

@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from pointset.configuration import AttentionOptions, DecoderName, InitialName, SeedSource
+from pointset.configuration import RELEASED, AttentionOptions, DecoderName, InitialName, SeedSource
 from pointset.errors import PointsetError
 from pointset.nn.blocks import PMA, SAB, rff
 from pointset.nn.layers import Dropout
 from pointset.nn.masks import Mask
-from pointset.nn.parts import Maps, Pooling
+from pointset.nn.modules import Maps, Pooling
 from pointset.nn.registry import register
 
 
@@ -20,15 +20,37 @@ class AttentionPool(Pooling):
 
     The first is what the authors ran (with k = 1), the second is their equation 15, in which rFF is FC(d, ReLU), FC(d),
     applied to each of the k rows. The layer from the k rows to logits is not included.
+
+    Z [B, n, dim] with a mask [B, n] (True at real rows) gives [B, k, dim].
+
+    Args:
+        k: number of seeds.
+        dim: width d of the rows, a multiple of the heads.
+        dropout: rate of the dropout on the rows.
+        pool_seeds: where the seeds come from; see `ModelOptions`.
+        initial: initial values of trained seeds; see `ModelOptions`.
+        attention: options of the SAB.
+        pool_attention: options of PMA.
+        head: layers after PMA; see `ModelOptions`.
+
+    Raises:
+        PointsetError: an instance norm of a single row, which would set it to zero.
+
+    Source:
+        Lee et al., Set Transformer (arXiv 1810.00825), eq. 11, 12 and 15.
+
+    Example:
+        >>> pointset.nn.AttentionPool(4, 16)(torch.rand(2, 100, 16)).shape
+        torch.Size([2, 4, 16])
     """
 
-    reads = ("dropout", "pool_seeds", "initial", "attention", "pool_attention", "head")
+    options_used = ("dropout", "pool_seeds", "initial", "attention", "pool_attention", "head")
     export = True
     maps: ClassVar[Maps] = {"pma.mab": ("pools", "keys"), "sab.mab": ("self", "neither")}
     head = "linear"
 
     @classmethod
-    def make(cls, options: Any, width: int, argument: Any = None) -> Pooling:
+    def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
         """Build it from k, the width of the rows, dropout, and the options of seeds, attention and head."""
         attention = options.attention(), options.attention(pooling=True)
         return cls(argument, width, options.dropout, options.pool_seeds, options.initial, *attention, options.head)
@@ -37,11 +59,11 @@ class AttentionPool(Pooling):
         self,
         k: int,
         dim: int,
-        dropout: float,
-        pool_seeds: SeedSource,
-        initial: InitialName,
-        attention: AttentionOptions,
-        pool_attention: AttentionOptions,
+        dropout: float = 0.0,
+        pool_seeds: SeedSource = "trained",
+        initial: InitialName = "normal",
+        attention: AttentionOptions = RELEASED,
+        pool_attention: AttentionOptions = RELEASED,
         head: DecoderName = "released",
     ) -> None:
         super().__init__()

@@ -1,22 +1,20 @@
-"""Poolings that are functions of statistics of the set, and poolings joined by `+`.
+"""Poolings that are functions of statistics of the set: maximum, mean, sum, and those of a user.
 
-Sources: Deep Sets (Zaheer et al., arXiv 1703.06114, theorem 2); PointNet (Qi et al., arXiv 1612.00593). DGCNN joins
-maximum and mean (Wang et al., arXiv 1801.07829, section 5.1); Kothapalli et al. (arXiv 2306.05553) measure the gain of
-pairs of poolings after one encoder.
+Sources: Deep Sets (Zaheer et al., arXiv 1703.06114, theorem 2); PointNet (Qi et al., arXiv 1612.00593).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, get_args
 
 import torch
 from jaxtyping import Float
 from msgspec import Meta
-from torch import Tensor, nn
+from torch import Tensor
 
 from pointset.configuration import check
 from pointset.nn.masks import STATISTICS, Mask, StatisticName
-from pointset.nn.parts import Pooling
-from pointset.nn.registry import JOIN, register
+from pointset.nn.modules import Pooling
+from pointset.nn.registry import register
 
 SomeStatistics = Annotated[
     tuple[StatisticName, ...], Meta(min_length=1, description=f"a list of {', '.join(get_args(StatisticName))}")
@@ -43,7 +41,7 @@ class StatisticPool(Pooling):
     """
 
     statistics: ClassVar[tuple[StatisticName, ...]] = ()
-    reads = ()
+    options_used = ()
     export = True
 
     def __init__(self) -> None:
@@ -63,7 +61,7 @@ class StatisticPool(Pooling):
 class MaxPool(StatisticPool):
     """Largest value of each feature.
 
-    Z [B, n, d] with a mask [B, n] gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
 
     Example:
         >>> pooling = pointset.nn.MaxPool()
@@ -78,7 +76,7 @@ class MaxPool(StatisticPool):
 class MeanPool(StatisticPool):
     """Mean of each feature.
 
-    Z [B, n, d] with a mask [B, n] gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
 
     Example:
         >>> pooling = pointset.nn.MeanPool()
@@ -94,7 +92,7 @@ class MeanPool(StatisticPool):
 class SumPool(StatisticPool):
     """Sum of each feature; unlike the mean, it depends on the number of elements.
 
-    Z [B, n, d] with a mask [B, n] gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
 
     Example:
         >>> pooling = pointset.nn.SumPool()
@@ -103,25 +101,3 @@ class SumPool(StatisticPool):
     """
 
     statistics = ("sum",)
-
-
-@register("pooling", JOIN, listed="max+mean")
-class JoinedPool(Pooling):
-    """The flattened outputs of several poolings of the same rows, concatenated: [B, 1, sum of widths].
-
-    Its attention maps are those of all; whether it can be exported is checked for each pooling. Equivariant layers
-    before it subtract the statistic of the first pooling. The head after it has one layer if that is so for all.
-
-    Args:
-        pools: modules called as `pool(Z, mask)`, from [B, n, d] to [B, k, e] or [B, e].
-    """
-
-    export = True
-
-    def __init__(self, pools: Iterable[nn.Module]) -> None:
-        super().__init__()
-        self.pools = nn.ModuleList(pools)
-
-    def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 _"]:
-        """Return one row per set; the mask is True at real rows."""
-        return torch.cat([pool(Z, mask).flatten(1) for pool in self.pools], dim=1).unsqueeze(1)

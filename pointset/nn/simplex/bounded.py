@@ -25,8 +25,15 @@ def constrained_softmax(
         upper: bounds u >= 0, broadcastable to z, that sum to at least 1 over the real keys of each row. If they sum to
             1 up to rounding, p is u.
 
+    Returns:
+        The weights, in the shape of z.
+
     Raises:
         BoundsError: a bound is negative, or the bounds of a row sum to less than 1.
+
+    Example:
+        >>> pointset.nn.constrained_softmax(torch.tensor([9.0, 1.0, 1.0]), 0.5).tolist()
+        [0.5, 0.25, 0.25]
     """
     return on_simplex(z, mask, _constrained_softmax, upper)
 
@@ -71,8 +78,15 @@ def constrained_sparsemax(
         upper: bounds u >= 0, broadcastable to z, that sum to at least 1 over the real keys of each row. If they sum to
             1 up to rounding, p is u.
 
+    Returns:
+        The weights, in the shape of z.
+
     Raises:
         BoundsError: a bound is negative, or the bounds of a row sum to less than 1.
+
+    Example:
+        >>> pointset.nn.constrained_sparsemax(torch.tensor([9.0, 1.0, -3.0]), 0.5).tolist()
+        [0.5, 0.5, 0.0]
     """
     return on_simplex(z, mask, _constrained_sparsemax, upper)
 

@@ -21,6 +21,13 @@ def softmax(
         mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
             a real key is all 0.
         dim: the dimension of the keys.
+
+    Returns:
+        The weights, in the shape of z.
+
+    Example:
+        >>> pointset.nn.softmax(torch.zeros(4), torch.tensor([True, True, False, False])).tolist()
+        [0.5, 0.5, 0.0, 0.0]
     """
     if mask is None:
         return torch.softmax(z, dim=dim)
@@ -38,6 +45,13 @@ def sparsemax(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = No
         z: scores, finite at real keys. Half precision is computed in float32.
         mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
             a real key is all 0.
+
+    Returns:
+        The weights, in the shape of z.
+
+    Example:
+        >>> pointset.nn.sparsemax(torch.tensor([2.0, 1.5, 0.0])).tolist()
+        [0.75, 0.25, 0.0]
     """
     return on_simplex(z, mask, _sparsemax)
 
@@ -63,7 +77,17 @@ def entmax15(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = Non
 
     The solution is p_i = max(z_i / 2 - tau, 0)^2, with tau so that sum(p) = 1: the smaller root of a quadratic equation
     on the support. Its Jacobian is Diag(s) - s s^T / sum(s) with s = sqrt(p). Source: Peters, Niculae and Martins,
-    "Sparse sequence-to-sequence models" (arXiv 1905.05702). For z and the mask see `sparsemax`.
+    "Sparse sequence-to-sequence models" (arXiv 1905.05702).
+
+    Args:
+        z, mask: see `sparsemax`.
+
+    Returns:
+        The weights, in the shape of z.
+
+    Example:
+        >>> pointset.nn.entmax15(torch.tensor([2.0, 1.5, -2.0])).tolist()[2]
+        0.0
     """
     return on_simplex(z, mask, _entmax15)
 

@@ -1,0 +1,109 @@
+"""Base classes of encoders, poolings and whole models, with the class attributes that say what each can do.
+
+The zoo, the command line, attention maps and export read these attributes. Blocks inside an encoder or a pooling have
+`maps` and `no_decay`, too.
+"""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pointset.nn.masks import Mask
+
+Statistic = Literal["max", "mean"]
+HeadName = Literal["hidden", "linear"]
+MapKind = Literal["reads", "writes", "pools", "self", "decides"]
+Side = Literal["keys", "queries", "both", "neither"]
+Maps = dict[str, tuple[MapKind, Side]]
+"""By the name of each submodule that computes attention: the kind of its map, and which side the points are."""
+
+
+class SetModule(nn.Module):
+    """Base class of encoders, poolings and whole models: modules that are registered and built by name."""
+
+    options_used: ClassVar[tuple[str, ...] | None] = None
+    """Options of the model that change the module, beside `dim`; "attention" and "pool_attention" stand for all options
+    of attention blocks and of PMA. None means any."""
+    export: ClassVar[bool] = False
+    """True if it consists of tensor operations that do not depend on sizes, and takes a mask."""
+    maps: ClassVar[Maps] = {}
+    """Its attention maps; empty if it has none."""
+    no_decay: ClassVar[tuple[str, ...]] = ()
+    """Names of parameters that are excluded from weight decay."""
+
+    @classmethod
+    def check_argument(cls, argument: Any) -> None:
+        """Raise a PointsetError for an argument in the name that is not allowed."""
+
+
+class Pooling(SetModule):
+    """Base class of poolings: rows Z [B, n, width] -> pooled rows [B, k, d] or [B, d].
+
+    The mask [B, n] is True at real rows.
+
+    Example:
+        >>> class Median(pointset.nn.Pooling):
+        ...     def forward(self, Z, mask=None):
+        ...         Z = Z if mask is None else Z.masked_fill(~mask[..., None], torch.nan)
+        ...         return Z.nanmedian(dim=1).values
+        >>> Median()(torch.tensor([[[1.0], [4.0], [9.0]]])).tolist()
+        [[4.0]]
+    """
+
+    statistic: ClassVar[Statistic] = "max"
+    """The statistic that equivariant layers before it subtract from each row."""
+    head: ClassVar[HeadName] = "hidden"
+    """The head after it: two layers ("hidden") or one ("linear")."""
+    any_width: ClassVar[bool] = False
+    """True if it takes rows of any width, such as points; otherwise they have the width `dim`."""
+
+    @classmethod
+    def build(cls, options: Any, width: int, argument: Any = None) -> "Pooling":
+        """Build it from the options of the model, the width of the rows, and the argument in its name."""
+        return cls() if argument is None else cls(argument)
+
+
+class Encoder(nn.ModuleList, SetModule):
+    """Base class of encoders: points X [B, n, inputs] -> rows [B, n, dim], in the order of the points.
+
+    By default it calls its layers in turn as `layer(X, mask)`. The mask [B, n] is True at real points.
+
+    Args:
+        layers: the layers.
+
+    Example:
+        >>> encoder = pointset.nn.Encoder([pointset.nn.SAB(3, 16), pointset.nn.SAB(16, 16)])
+        >>> encoder(torch.rand(2, 7, 3)).shape
+        torch.Size([2, 7, 16])
+    """
+
+    activation: ClassVar[type[nn.Module]] = nn.ReLU
+    """The activation between the layers of the head."""
+    subtracts_statistic: ClassVar[bool] = False
+    """True if its layers subtract the statistic of the pooling; tables then name it: "rFFp-max + max"."""
+
+    def __init__(self, layers: Iterable[nn.Module] = ()) -> None:
+        super().__init__(layers)
+
+    @classmethod
+    def build(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> "Encoder":
+        """Build it from the options of the model, the inputs per point, the pooling's class, and the argument."""
+        constructor: Any = cls
+        return constructor(inputs, options.dim, *() if argument is None else (argument,))
+
+    def forward(self, X: Float[Tensor, "B n inputs"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
+        """Return the rows, in the order of the points."""
+        for layer in self:
+            X = layer(X, mask)
+        return X
+
+
+class WholeModel(SetModule):
+    """Base class of models without a pooling of the registry: points [B, n, inputs] -> logits [B, classes]."""
+
+    @classmethod
+    def build(cls, options: Any, inputs: int, classes: int) -> "WholeModel":
+        """Build it from the options of the model, the inputs per point and the number of logits."""
+        return cls(inputs, classes, options.dropout)

@@ -1,0 +1,71 @@
+"""Covariance pooling: the matrix square root of the covariance of the rows."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pointset.errors import PointsetError
+from pointset.nn.masks import masked_mean, zero_padded_rows
+from pointset.nn.pooling.base import OneRowPool
+from pointset.nn.registry import register
+
+WIDEST_COVARIANCE = 256
+"""The largest reduced width r of a covariance; its result has 32,896 numbers."""
+
+
+@register("pooling", "cov<r>", listed="cov32")
+class CovariancePool(OneRowPool):
+    """The upper triangle of C^(1/2), r (r + 1) / 2 numbers, with C the covariance [r, r] of the rows ReLU(W x + b).
+
+    iSQRT-COV: C is divided by its trace, five Newton-Schulz iterations approximate the square root, and the result is
+    multiplied by the root of the trace. As usual, the width is first reduced from d to r, because the result grows with
+    its square. The published batch norm between W and the ReLU is omitted.
+
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, r (r + 1) / 2]; zeros for an empty set.
+
+    Args:
+        r: reduced width.
+        dim: width d of the rows.
+        steps: number of Newton-Schulz iterations.
+
+    Source:
+        Li et al., iSQRT-COV (arXiv 1712.01034), section 3.
+
+    Example:
+        >>> pointset.nn.CovariancePool(4, 16)(torch.rand(2, 100, 16)).shape
+        torch.Size([2, 1, 10])
+    """
+
+    upper: Tensor
+
+    @classmethod
+    def check_argument(cls, argument: int) -> None:
+        """Raise a PointsetError if r is above `WIDEST_COVARIANCE`."""
+        if argument > WIDEST_COVARIANCE:
+            numbers = argument * (argument + 1) // 2
+            raise PointsetError(
+                f"cov{argument} gives {numbers:,} numbers for each set: give at most cov{WIDEST_COVARIANCE}"
+            )
+
+    def __init__(self, r: int, dim: int, steps: int = 5) -> None:
+        super().__init__()
+        self.reduce = nn.Linear(dim, r)
+        self.steps = steps
+        rows, columns = torch.triu_indices(r, r)
+        self.register_buffer("upper", rows * r + columns, persistent=False)
+
+    def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
+        """The upper triangle of C^(1/2); zeros, with finite gradients, for C = 0."""
+        X = F.linear(Z, self.reduce.weight.to(Z.dtype), self.reduce.bias.to(Z.dtype)).relu()
+        X = zero_padded_rows(X - masked_mean(X, mask), mask)
+        sizes = torch.ones_like(X[:1, :, 0]) if mask is None else mask.to(X.dtype)
+        C = X.transpose(1, 2) @ X / sizes.sum(dim=1).clamp(min=1)[:, None, None]
+        eye = torch.eye(C.shape[1], dtype=C.dtype, device=C.device)
+        # Not `+ 1e-12`: the ONNX exporter treats that as 0 and removes it.
+        trace = C.diagonal(dim1=1, dim2=2).sum(dim=1)[:, None, None].clamp(min=1e-12)
+        Y, Z = C / trace, eye.expand_as(C)
+        for _ in range(self.steps):
+            T = 1.5 * eye - 0.5 * (Z @ Y)
+            Y, Z = Y @ T, T @ Z
+        return (Y * trace.sqrt()).flatten(1)[:, self.upper].unsqueeze(1)
