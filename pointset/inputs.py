@@ -101,6 +101,8 @@ def as_points(points: Any, width: int | Sequence[int], like: Tensor | None, shap
     real = isinstance(points, Tensor) and not points.is_complex() and points.dtype != torch.bool
     if not real or points.dim() == 0 or points.shape[-1] not in widths:
         hint = "" if real else ": give a tensor or an array of real numbers"
+        if real and points.dim() > 1 and points.shape[-2] in widths:
+            hint = ": they look transposed, give points.T of one cloud, or swap the last two axes of a batch"
         raise InputError(f"points must be {shape.format(widths[0])}, got {described(given)}{hint}")
     if points.is_floating_point():
         return points if like is None else points.to(wanted)

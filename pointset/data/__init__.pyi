@@ -16,6 +16,7 @@ from .dataset import load_dataset as load_dataset
 from .normalize import normalize_points as normalize_points
 from .point_cache import PointCache as PointCache
 from .point_sets import PointSets as PointSets
+from .ragged import collate as collate
 from .ragged import pad_sets as pad_sets
 from .readers.clouds import Cloud as Cloud
 from .readers.clouds import CloudError as CloudError

@@ -14,7 +14,7 @@ from pointset.data.options import NORMALS, DataOptions
 from pointset.data.outliers import merge_duplicates
 from pointset.data.point_cache import AS_RELEASED, PointCache, one_width
 from pointset.data.point_sets import PointSets
-from pointset.data.readers.clouds import looks_transposed, require_cloud
+from pointset.data.readers.clouds import looks_transposed, require_cloud, table_of
 from pointset.data.unusable import MOST_SAID, OnError, refuse_or_leave_out
 from pointset.errors import PointsetError, described, one_line, quoted
 from pointset.inputs import InputError, require_unmasked
@@ -44,13 +44,15 @@ def from_arrays(
     """Make point sets from clouds in memory, as `load_dataset` does from files.
 
     Args:
-        X: points [N, n, d] of any floating or integer type, or a list of N clouds [n_i, d]. Numbers after the three
-            coordinates are the feature "columns".
+        X: points [N, n, d] of any floating or integer type, or a list of N clouds [n_i, d], or a Series of pandas.
+            Numbers after the three coordinates are the feature "columns". A cloud may be a DataFrame, whose columns x,
+            y and z are read by their names, as those of a CSV file.
         y: N labels, integers or class names.
         classes: class names in the order of the labels, such as `train.classes` for test data. Integers in y are
             indices into them; or, if all classes are integers, such as "-1" or 7, those. None sorts the values of y.
         features: further numbers of each point, [N, n, f] or [N, n], or a list like X, called "columns"; or several by
-            name, {"normals": ..., "intensity": ...}. Normals get length 1, come first, and turn with the shape.
+            name, {"normals": ..., "intensity": ...}, or the names of columns of DataFrames, ["normals", "intensity"].
+            Normals get length 1, come first, and turn with the shape.
         points: points per set; smaller clouds give all. None uses all points of every cloud.
         names: unique names of the shapes, which seed the fixed subsets. None numbers the shapes.
         split: name of the split: "train", "test", ...
@@ -61,10 +63,10 @@ def from_arrays(
         has each point once.
 
     Raises:
-        UnreadableShapesError: clouds are empty, are not [n, d] with d at least 3, are not finite, or have all points at
-            one place; all clouds are checked, and `failures` names every bad one.
-        PointsetError: the number of labels or names differs from the number of clouds, a label is not a class, a name
-            is repeated, or all clouds look transposed.
+        UnreadableShapesError: clouds are empty, are not [n, d] with d at least 3, look transposed, are not finite, or
+            have all points at one place; all clouds are checked, and `failures` names every bad one.
+        PointsetError: the number of labels or names differs from the number of clouds, a label is not a class, or a
+            name is repeated.
 
     Example:
         >>> sets = pointset.from_arrays(X, y, points=20)
@@ -79,6 +81,8 @@ def from_arrays(
     check("names", chosen, Sequence[str])
     _require_each("names", chosen, count)
     check_once("names:", chosen)
+    if isinstance(features, list | tuple) and features and all(isinstance(name, str) for name in features):
+        features = {name: [table_of(cloud, [name])[:, 3:] for cloud in clouds] for name in features}
     beside = _features(features, count)
     made, failures = dict[int, Arrays](), dict[str, str]()
     for row, name in enumerate(chosen):
@@ -105,9 +109,7 @@ def from_arrays(
         skipped=tuple(failures),
         offsets=np.cumsum([0, *sizes]) if ragged else None,
     )
-    shape = as_array(clouds[next(iter(made))]).shape
-    if looks_transposed(*shape) and not ragged:  # as networks of convolutions take them
-        raise PointsetError(f"X must hold clouds [n, d], got {list(shape)}: they look transposed, give each as cloud.T")
+    shape = as_array(table_of(clouds[next(iter(made))])).shape
     options = {
         "points": max(sizes) if points is None else points,
         "normalize": normalize,
@@ -123,6 +125,7 @@ def _clouds(given: Any) -> list[Any]:
     """The N clouds of X as a list; `_cloud` checks each of them."""
     if getattr(given, "ndim", 3) == 2 or isinstance(given, str | bytes) or not hasattr(given, "__len__"):
         alone = FLAT if getattr(given, "ndim", 3) == 2 else ""
+        alone = ": give a list of tables" if hasattr(given, "columns") else alone
         raise PointsetError(f"X must be an array [N, n, d], or a list of clouds [n, d], got {described(given)}{alone}")
     if not len(given):
         raise PointsetError("X is empty: give at least one cloud")
@@ -142,9 +145,11 @@ def _features(given: Any, count: int) -> dict[str, Sequence[Any]]:
 
 def _cloud(given: Any, features: Mapping[str, Any]) -> Arrays:
     """The arrays of one cloud [n, d] and its features; a PointsetError or a ValueError if it cannot be used."""
-    rows = as_array(given)
+    rows = as_array(table_of(given))
     if rows.ndim != 2 or rows.shape[1] < 3 or rows.dtype.kind not in "fiu":
         raise PointsetError(f"expected numbers [n, d], d at least 3, got {described(rows)}")
+    if looks_transposed(*rows.shape):  # as networks of convolutions take them
+        raise PointsetError(f"expected numbers [n, d], got {described(rows)}: it looks transposed, give cloud.T")
     further = [as_array(values) for name, values in features.items() if name != NORMALS]
     tables = [rows[:, 3:]] * (rows.shape[1] > 3) + [table[:, None] if table.ndim == 1 else table for table in further]
     normals = [as_array(features[NORMALS])] if NORMALS in features else []

@@ -4,7 +4,7 @@ import copy
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from pointset.data.normalize import normalize_rows
 from pointset.data.options import MORE_POINTS, SAMPLERS, DataOptions
 from pointset.data.point_cache import AS_RELEASED, Indices, PointCache, fixed_indices, random_indices
 from pointset.data.preparation import CLOUD_POINTS, Preparation
-from pointset.data.ragged import mask_of, pad_rows
+from pointset.data.ragged import PaddedSets, mask_of, pad_rows
 from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
 from pointset.data.turns import Columns
 from pointset.errors import PointsetError, described, quoted
@@ -163,8 +163,17 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             f"{len(self.classes)} classes, {ragged}{self.size:,} points each{features}, {self.options.normalize}"
         )
 
-    def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        """Shape `index` of the evaluation view: points [n, d], without padding, and its label."""
+    @overload
+    def __getitem__(self, index: int) -> tuple[Tensor, int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> "PointSets": ...
+    def __getitem__(self, index: int | slice) -> "tuple[Tensor, int] | PointSets":
+        """Return shape `index` of the evaluation view: points [n, d], without padding, and its label.
+
+        A slice returns the sets of those shapes.
+        """
+        if isinstance(index, slice):
+            return self.subset(range(len(self))[index])
         row = range(len(self))[index]  # IndexError ends an iteration
         points, _ = self.points_at(self._fixed(self.rows.numpy()[[row]]))
         return points[0], int(self.labels[index])
@@ -172,13 +181,16 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     @functools.cached_property
     @torch.inference_mode(False)  # `evaluate` may be the first to use them, and they are to be trained on afterwards
     def points(self) -> Tensor:
-        """The evaluation view, float32 [N, n, d], padded with zeros; made at first use."""
+        """The evaluation view, float32 [N, n, d], padded with zeros; made at first use.
+
+        Indexing sets of several sizes by an integer returns the points of one set, without padding.
+        """
         sizes = self.sizes
         whole = torch.zeros(len(self), int(sizes.max(initial=0)), self.inputs + WIDTHS[self.local_features])
         for first in range(0, len(self), _AT_ONCE):
             some, _ = self.points_at(self._fixed(self.rows.numpy()[first : first + _AT_ONCE]))
             whole[first : first + len(some), : some.shape[1]] = some
-        return whole
+        return whole if self.mask is None else PaddedSets.of(whole, sizes.tolist())
 
     @property
     def mask(self) -> Tensor | None:

@@ -22,7 +22,7 @@ from pointset.data.local_features import stored_local_features
 from pointset.data.normalize import is_standardized, normalize_rows
 from pointset.data.options import Normalize, Sampler, WithFeatures
 from pointset.data.outliers import OutlierOptions, merge_duplicates, prepare_cloud
-from pointset.data.readers.clouds import Cloud, require_cloud
+from pointset.data.readers.clouds import Cloud, require_cloud, table_of
 from pointset.data.readers.formats import is_mesh_file, require_shape_file, suffix_of
 from pointset.data.readers.meshes import Mesh
 from pointset.data.readers.reading import read_cloud, read_mesh
@@ -91,7 +91,8 @@ class Preparation(OutlierOptions, WithFeatures):
         """Prepare one shape.
 
         Args:
-            shape: the path of a mesh or a point cloud; a `Mesh`, a `Cloud`, or an array or tensor [n, 3 + features].
+            shape: the path of a mesh or a point cloud; a `Mesh`, a `Cloud`, an array or tensor [n, 3 + features], or a
+                DataFrame with columns of these names.
             points: most points of the set; None means `points`.
             seed: seed of the points.
             up: the shape's upward axis. "auto" or None means: that of the sets, if files of the same format have it;
@@ -171,7 +172,7 @@ class Preparation(OutlierOptions, WithFeatures):
         return Prepared(points, np.ascontiguousarray(raw[0]), mesh)
 
     def _as_cloud(self, shape: Any) -> Cloud:
-        rows = as_points(shape, self.inputs, None, "[n, {}]").detach().cpu()
+        rows = as_points(table_of(shape, self.features), self.inputs, None, "[n, {}]").detach().cpu()
         if rows.dim() != 2:
             raise InputError(f"points must be [n, {self.inputs}], got {described(shape)}")
         table = (rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows).numpy()

@@ -1,6 +1,7 @@
 """Batch sets of different sizes, padded with zeros, with a mask of the real points."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any, SupportsIndex
 
 import torch
 from torch import Tensor
@@ -37,7 +38,7 @@ def pad_rows(rows: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor | None]:
 
 
 def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
-    """Stack sets [n_i, d], at least one, padded with zeros: what a loop of one's own does with clouds of several sizes.
+    """Stack sets [n_i, d] of several sizes, padded with zeros.
 
     Args:
         sets: B tensors [n_i, d] of one width, at least one.
@@ -46,14 +47,30 @@ def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
         Sets [B, n, d], n the largest n_i, and a mask bool [B, n], True at real points; None if all sets have one size.
 
     Example:
-        >>> from torch.utils.data import DataLoader
-        >>> def collate(items):
-        ...     return pointset.data.pad_sets([points for points, _ in items])
-        >>> points, mask = next(iter(DataLoader(train, batch_size=4, collate_fn=collate)))
-        >>> points.shape
-        torch.Size([4, 32, 3])
+        >>> points, mask = pointset.data.pad_sets([torch.ones(5, 3), torch.ones(4, 3)])
+        >>> points.shape, mask.sum(dim=1)
+        (torch.Size([2, 5, 3]), tensor([5, 4]))
     """
     return pad_rows(torch.cat(list(sets)), torch.tensor([len(points) for points in sets], device=sets[0].device))
+
+
+def collate(items: Sequence[tuple[Tensor, int]]) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Batch items of `PointSets` in a `torch.utils.data.DataLoader`, as its `collate_fn`.
+
+    Args:
+        items: B pairs of points [n_i, d] and a label.
+
+    Returns:
+        Points [B, n, d], padded with zeros; the mask bool [B, n], True at real points, or None if all sets have one
+        size; and labels int64 [B].
+
+    Example:
+        >>> loader = torch.utils.data.DataLoader(train, batch_size=4, shuffle=True, collate_fn=pointset.data.collate)
+        >>> points, mask, labels = next(iter(loader))
+        >>> points.shape, mask, labels.shape
+        (torch.Size([4, 32, 3]), None, torch.Size([4]))
+    """
+    return *pad_sets([points for points, _ in items]), torch.tensor([label for _, label in items])
 
 
 def batches_of_one_size(points: Tensor, mask: Tensor | None) -> Iterator[Tensor]:
@@ -63,3 +80,27 @@ def batches_of_one_size(points: Tensor, mask: Tensor | None) -> Iterator[Tensor]
         return
     for cloud, real in zip(points, mask, strict=True):
         yield (cloud[real] if real.any() else cloud.new_zeros(1, cloud.shape[1]))[None]
+
+
+class PaddedSets(Tensor):
+    """Sets of several sizes, [N, n, d], padded with zeros; an integer index returns a set without its padding.
+
+    Results of operations are plain tensors.
+    """
+
+    sizes: list[int]
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def of(cls, points: Tensor, sizes: list[int]) -> "PaddedSets":
+        """Return the sets [N, n, d] of these sizes."""
+        sets = points.as_subclass(cls)
+        sets.sizes = sizes
+        return sets
+
+    def __getitem__(self, index: Any) -> Tensor:
+        """Return the set at an integer, [size, d]; other indices are those of a tensor."""
+        plain = self.as_subclass(Tensor)
+        is_integer = isinstance(index, SupportsIndex) and not isinstance(index, bool) and not getattr(index, "ndim", 0)
+        return plain[index][: self.sizes[index]] if is_integer else plain[index]

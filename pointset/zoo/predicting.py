@@ -154,8 +154,10 @@ def _listed(clouds: Clouds, mask: Any, inputs: int) -> Sequence[Any]:
     """Clouds one by one; of a batch with a mask the real points."""
     if isinstance(clouds, ndarray) and clouds.dtype.kind == "O" and clouds.ndim == 1:
         clouds = list(clouds)
-    if isinstance(clouds, str | Path | Mesh | Cloud):
+    if isinstance(clouds, str | Path | Mesh | Cloud) or hasattr(clouds, "columns"):  # a DataFrame
         clouds = [clouds]
+    if hasattr(clouds, "to_list"):  # a Series of pandas
+        clouds = clouds.to_list()
     if isinstance(clouds, Sequence) and not isinstance(clouds, bytes):
         if mask is not None:
             raise InputError("mask is for a batch [B, n]: leave it out, clouds of a list have only real points")

@@ -4,6 +4,7 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -184,7 +185,7 @@ NAN[4, 2, 1] = np.nan
         (X[0], [0], {}, ["X[None]"]),
         ([], [], {}, ["X is empty"]),
         ("chairs", [0], {}, ["X must be", "str"]),
-        (X.transpose(0, 2, 1), Y, {}, ["[3, 7]", "look transposed", "cloud.T"]),
+        (X.transpose(0, 2, 1), Y, {}, ["[3, 7]", "looks transposed", "cloud.T"]),
         (np.ma.masked_greater(X, X.max() - 1e-6), Y, {}, ["cloud", "masked entries", "leave those points out"]),
         (X, np.ma.masked_equal([0, 1, 0, 1, 0, 7], 7), {}, ["masked entries"]),
         (torch.tensor(X).to_sparse(), Y, {}, ["dense", "to_dense()"]),
@@ -210,3 +211,34 @@ def test_all_bad_clouds_are_named_and_may_be_left_out():
         sets = pointset.from_arrays([X[0], NAN[4], X[1]], ["a", "b", "c"], on_error="skip")
     assert warned[0].filename == __file__
     assert (sets.labels.tolist(), sets.describe()["left_out"]) == ([0, 2], ["000001"])
+
+
+def frames() -> list[pd.DataFrame]:
+    """Tables with the time first, as sensors write them."""
+    rising, names = RISING[:7, None], ["time", "x", "Y", "z [m]", "heat"]
+    return [pd.DataFrame(np.hstack([rising, cloud, rising + row]), columns=names) for row, cloud in enumerate(X)]
+
+
+def test_tables_have_their_columns_by_name():
+    plain = pointset.from_arrays(X, Y)
+    for tables in (frames(), pd.Series(frames())):
+        assert torch.equal(pointset.from_arrays(tables, Y).points, plain.points)
+    warm = pointset.from_arrays(frames(), Y, features=["heat"])
+    assert warm.options.features == ("heat",)
+    assert {*warm.points[1, :, 3].tolist()} <= {*(RISING + 1).tolist()}
+    with pytest.raises(UnreadableShapesError, match=r"cloud 0 of X .*expected columns x, y and z, found 'time, heat'"):
+        pointset.from_arrays([frame[["time", "heat"]] for frame in frames()], Y)
+    with pytest.raises(PointsetError, match="lacks the feature 'cold'"):
+        pointset.from_arrays(frames(), Y, features=["cold"])
+
+
+def test_predictions_take_what_point_sets_are_made_of():
+    model = pointset.create_model("isab4-pma", classes=3, dim=8, heads=2)
+    pointset.fit(model, pointset.from_arrays(X, Y), pointset.Recipe(epochs=1, batch_size=3), progress=False)
+    expected = model.predict(X.astype(np.float32)).tolist()
+    for clouds in (frames(), pd.Series(frames()), pd.Series([*X.astype(np.float32)])):
+        assert model.predict(clouds).tolist() == expected
+    assert model.predict(frames()[0]).tolist() == expected[:1]
+    for transposed in (X[0].T.copy(), X.transpose(0, 2, 1).copy()):
+        with pytest.raises(PointsetError, match="look transposed"):
+            model.predict(transposed)

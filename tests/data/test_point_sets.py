@@ -11,6 +11,7 @@ import pytest
 import torch
 from toy import P, random_cache, save
 
+import pointset
 from pointset import DataOptions, PointsetError, PointSets, load_dataset
 from pointset.data import PointCache, augmentation_from_names, normalize_points
 from pointset.data.batches import batches, batches_of_rows, epoch_generator, fixed_batches
@@ -287,6 +288,30 @@ def test_clouds_without_points_do_not_decide_whether_a_cache_is_centred():
         points, ["empty", "centred", "off"], np.zeros(3, np.int64), ["a"], "", offsets=np.array([0, 0, 2, 3])
     )
     assert [cache.is_centred(np.array(rows)) for rows in ([0, 1], [0, 2], [1, 2])] == [True, False, False]
+
+
+def test_a_set_of_several_sizes_is_indexed_without_its_padding_and_slices_are_sets():
+    clouds = [np.random.default_rng(row).normal(size=(size, 3)) for row, size in enumerate((5, 3, 4))]
+    data = pointset.from_arrays(clouds, ["a", "b", "a"])
+    assert data.points.shape == (3, 5, 3)
+    for row, size in ((0, 5), (1, 3), (-1, 4)):
+        assert (
+            data.points[row].shape
+            == data.points[np.int64(row)].shape
+            == data.points[torch.tensor(row)].shape
+            == (size, 3)
+        )
+        torch.testing.assert_close(data[row][0], data.points[row])
+    assert type(data.points * 2) is type(data.points[:2]) is torch.Tensor
+    model = pointset.create_model("isab4-pma", classes=2, dim=8, heads=2).eval()
+    with torch.no_grad():
+        alone = model(data.points[1][None])
+        torch.testing.assert_close(model(data.points, data.mask)[1:2], alone)
+    assert pointset.attention_maps(model, data.points[1])[0].weights.shape[-1] == 3
+    part = data[1:]
+    assert isinstance(part, PointSets)
+    assert (part.names, part.labels.tolist()) == (data.names[1:], [1, 0])
+    assert data[0:2:2].names == data.names[:1]
 
 
 def test_batches_are_padded_with_zeros_and_masked(folder):

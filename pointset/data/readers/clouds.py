@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -210,6 +211,22 @@ def named_columns(names: Sequence[str], columns: Iterable[np.ndarray]) -> Column
     if not {*AXES} <= {*usual}:
         raise PointsetError(f"expected columns x, y and z, found {quoted(', '.join(names))}")
     return dict(zip(usual, columns, strict=True))
+
+
+def table_of(cloud: Any, features: Sequence[str] = ()) -> Any:
+    """Return the array [n, 3 + f] of a table with named columns, such as a DataFrame of pandas, as it is read from CSV.
+
+    Anything else, and a table whose columns have no names, is returned as it is.
+
+    Raises:
+        PointsetError: it has no columns x, y and z, or lacks a feature.
+    """
+    names = [*getattr(cloud, "columns", ())] if hasattr(cloud, "to_numpy") else []
+    if not names or not all(isinstance(name, str) for name in names):
+        return cloud
+    columns = named_columns(names, (np.asarray(cloud[name]) for name in names))
+    chosen = [*AXES, *(name for feature in features for name in feature_columns(feature, tuple(columns)))]
+    return np.stack([columns[name] for name in chosen], axis=1)
 
 
 def looks_transposed(count: int, width: int) -> bool:
