@@ -72,7 +72,7 @@ Coverage = Literal["none", "seeds", "heads"]
 SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
 DecoderName = Literal["released", "rff"]
-LocalFeatures = Literal["none", "oriented", "invariant", "all", "shifts", "both"]
+LocalFeatures = Literal["none", "upright", "invariant"]
 """Local features; see `pointset.data.local_features`."""
 
 

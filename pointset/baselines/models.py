@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.configuration import LocalFeatures
-from pointset.data.local_feature_kinds import joint_kind, points_of_kind
-from pointset.data.local_features import stored_local_features
+from pointset.data.local_feature_cache import stored_local_features
+from pointset.data.local_features import common_kind
 from pointset.data.normalize import center_standardize
 from pointset.data.ragged import batches_of_one_size
 from pointset.data.turns import Columns, turned
@@ -32,7 +32,7 @@ cross-validation on labeled_db and modelnet9_obj; see scripts/experiments/NOTES.
 SHARPNESS = 8.0
 """Factor from decisions of the support vector machine to logits of a pair."""
 Told = dict[LocalFeatures, Float[Tensor, "B n d"]]
-"""Points by what is told of their neighbourhoods, beside their coordinates."""
+"""Points by the kind of their local features."""
 
 
 class SupportVectors(nn.Module):
@@ -148,7 +148,7 @@ class Baseline(nn.Module):
         turn: [3, 3], turns the clouds to Z up.
         views: [k, 3, 3], turns of the clouds over which the predictions are averaged.
         local_features: the local features that extractors need; without them they are computed.
-        inputs: numbers of each point that are given, before those of its neighbourhood.
+        inputs: numbers of each point before its local features.
     """
 
     turn: Tensor
@@ -158,8 +158,7 @@ class Baseline(nn.Module):
         super().__init__()
         self.inputs = inputs
         self.extractors = nn.ModuleList(extractors).requires_grad_(False)
-        self._kinds = {extract.kind for extract in extractors if isinstance(extract, Embedder)}
-        self.local_features = joint_kind(self._kinds)
+        self.local_features = common_kind(extract.kind for extract in extractors if isinstance(extract, Embedder))
         self.head = head
         self.register_buffer("turn", torch.eye(3))
         self.register_buffer("views", torch.eye(3)[None])
@@ -182,12 +181,11 @@ class Baseline(nn.Module):
         """The coordinates, and with the local features."""
         told: Told = {"none": points[..., :3]}
         if (kind := self.local_features) != "none":
-            numbers = points[..., self.inputs :]
-            if not numbers.shape[2]:
-                each = [stored_local_features(cloud, kind) for cloud in points[..., :3].cpu().numpy()]
-                numbers = torch.from_numpy(np.stack(each)).to(points)
-            whole = torch.cat([told["none"], numbers], dim=2)
-            told |= {wanted: points_of_kind(whole, 3, kind, wanted) for wanted in self._kinds}
+            features = points[..., self.inputs :]
+            if not features.shape[2]:
+                clouds = [stored_local_features(cloud, kind) for cloud in points[..., :3].cpu().numpy()]
+                features = torch.from_numpy(np.stack(clouds)).to(points)
+            told[kind] = torch.cat([told["none"], features], dim=2)
         return told
 
     def logits(self, blocks: list[Float[Tensor, "B k width"]]) -> Float[Tensor, "B classes"]:
@@ -210,7 +208,7 @@ class Embedder(nn.Module):
     """The pooled rows of a network [B, k * d], of clouds normalised as its training shapes were.
 
     Attributes:
-        kind: what the network is told of neighbourhoods, beside coordinates.
+        kind: the network's local features.
     """
 
     def __init__(self, network: Any) -> None:
@@ -233,6 +231,11 @@ def _views(extract: nn.Module, told: Told, turns: list[Float[Tensor, "3 3"]]) ->
     return torch.stack([extract(turned(sets, turn.expand(len(sets), 3, 3), columns)) for turn in turns], dim=1)
 
 
+def points_for(model: Any, points: Float[Tensor, "B n d"]) -> Float[Tensor, "B n d"]:
+    """Return the points without local features, if the model uses none."""
+    return points[..., : model.inputs] if model.local_features == "none" else points
+
+
 class Mixture(nn.Module):
     """logits = sum_k weight_k log softmax(member_k(X) / temperature_k) - prior: a product of experts.
 
@@ -241,7 +244,7 @@ class Mixture(nn.Module):
         temperatures, weights: [members], fitted on held-out shapes.
         prior: [classes], what is subtracted because the members favour classes with many training shapes: the log of
             the classes' shares, times a strength that is fitted on held-out shapes too.
-        local_features: all that members are told of them.
+        local_features: the kind that members use, if any.
     """
 
     temperatures: Tensor
@@ -251,16 +254,14 @@ class Mixture(nn.Module):
     def __init__(self, members: list[nn.Module], classes: int) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
-        self.local_features = joint_kind(getattr(member, "local_features", "none") for member in members)
+        self.local_features = common_kind(getattr(member, "local_features", "none") for member in members)
         self.register_buffer("temperatures", torch.ones(len(members)))
         self.register_buffer("weights", torch.ones(len(members)))
         self.register_buffer("prior", torch.zeros(classes))
 
     def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
         members: list[Any] = [*self.members]
-        own = self.local_features
-        told = [points_of_kind(points, member.inputs, own, member.local_features) for member in members]
-        return self.combine([member(given, mask) for member, given in zip(members, told, strict=True)])
+        return self.combine([member(points_for(member, points), mask) for member in members])
 
     def combine(self, logits: list[Float[Tensor, "B classes"]]) -> Float[Tensor, "B classes"]:
         """The logits of the product, from those of the members."""

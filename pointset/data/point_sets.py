@@ -13,11 +13,10 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from pointset.configuration import LocalFeatures, PointCount, check, check_seed
-from pointset.data.augmentations import Augmentation
 from pointset.data.axes import Axis
 from pointset.data.groups import NO_GROUPS, Grouping, alone, choose_groups, groups_from_names, number_groups
-from pointset.data.local_feature_cache import cache_with_copies, cache_with_local_features, drawn_copies, kind_in
-from pointset.data.local_feature_kinds import WIDTHS, numbers_of_kind
+from pointset.data.local_feature_cache import cache_with_local_features
+from pointset.data.local_features import WIDTHS
 from pointset.data.normalize import normalize_rows
 from pointset.data.options import MORE_POINTS, SAMPLERS, DataOptions
 from pointset.data.point_cache import AS_RELEASED, Indices, PointCache, fixed_indices, random_indices
@@ -41,8 +40,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     and the shape's name. The training view (`draw`) is a fresh random subset each time. Both are normalised after the
     subset is taken, so a model sees nothing of a shape except its points.
 
-    A point has d numbers: three coordinates, then the features in `options.features`, normals first, then the numbers
-    of its neighbourhood, see `with_local_features`. Only coordinates are normalised.
+    A point has d numbers: three coordinates, then the features in `options.features`, normals first, then its local
+    features, see `with_local_features`. Only coordinates are normalised.
 
     Sets have n points each; a smaller shape of a ragged cache gives all its points. Sets of different sizes are padded
     with zeros, and a mask is True at real points.
@@ -68,9 +67,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     """
 
     local_features: LocalFeatures = "none"
-    """What the points say of their neighbourhoods."""
-    has_copies: bool = False
-    """True if the training view also draws from imperfect copies, which follow the shapes in the cache."""
+    """Kind of the local features that points have beside their other numbers."""
 
     def __init__(
         self,
@@ -218,8 +215,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             check("size", size, PointCount)
             self.require_size(size, f"size={size}")
         rows = self.rows[as_places("indices", indices, len(self))].numpy()
-        if self.has_copies:
-            rows = drawn_copies(rows, self.point_cache, generator)
         return random_indices(self.point_cache, rows, self.size if size is None else size, generator)
 
     def points_at(self, where: Indices) -> tuple[Tensor, Tensor | None]:
@@ -229,8 +224,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """
         indices, sizes = where[0], torch.from_numpy(where[1])
         taken = [self.point_cache.take(indices, name) for name in self.options.arrays]
-        if kind := kind_in(self.point_cache, self.local_features):
-            taken.append(numbers_of_kind(self.point_cache.take(indices, kind), kind, self.local_features))
+        if self.local_features != "none":
+            taken.append(self.point_cache.take(indices, self.local_features))
         padded = [pad_rows(torch.from_numpy(values), sizes) for values in taken]
         rows, mask = torch.cat([values.float() for values, _ in padded], dim=2), padded[0][1]
         return normalize_rows(rows, self.options.normalize, mask, self.columns), mask
@@ -247,9 +242,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return PointSets(cache, self.options, name=self.name, source=self.source, split=self.split, rows=self.rows)
 
     def with_local_features(self, kind: LocalFeatures) -> "PointSets":
-        """The same shapes, whose points have local features in a cloud of `Preparation.cloud_points`.
+        """Return the same shapes with local features, in clouds of `Preparation.cloud_points`.
 
-        Sets are drawn from that cloud: of a cache with more points, from a random part. The numbers are computed once
+        Sets are drawn from that cloud: of a cache with more points, from a random part. Features are computed once
         per cache.
         """
         if kind == self.local_features:
@@ -259,16 +254,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             most = max(self.size, CLOUD_POINTS)
             view.point_cache = cache_with_local_features(self.point_cache, kind, most, self.options.data_seed)
         view.local_features = kind
-        return view
-
-    def with_imperfect_copies(self, kind: LocalFeatures, change: Augmentation, seed: int) -> "PointSets":
-        """The same shapes with neighbourhoods; in training they are also drawn from copies that `change` has made.
-
-        The copies are made once, and have their own neighbourhoods.
-        """
-        view, most = copy.copy(self), max(self.size, CLOUD_POINTS)
-        view.point_cache = cache_with_copies(self.point_cache, kind, most, self.options.data_seed, change, seed)
-        view.local_features, view.has_copies = kind, True
         return view
 
     def normalized(self, how: str) -> "PointSets":

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pointset.configuration import Count, LocalFeatures, PointCount, PositiveShare
 from pointset.data.axes import UP_TO_Z, Axis, check_up, turned_up, upright_mesh, usual_up
-from pointset.data.local_features import stored_local_features
+from pointset.data.local_feature_cache import stored_local_features
 from pointset.data.normalize import is_standardized, normalize_rows
 from pointset.data.options import Normalize, Sampler, WithFeatures
 from pointset.data.outliers import OutlierOptions, merge_duplicates, prepare_cloud

@@ -6,7 +6,7 @@ import torch
 from torch import Generator, Tensor
 
 from pointset.configuration import LocalFeatures
-from pointset.data.local_feature_kinds import WIDTHS, turned_numbers
+from pointset.data.local_features import WIDTHS, rotate_local_features
 
 
 class Columns(NamedTuple):
@@ -34,7 +34,7 @@ def turned(points: Tensor, matrices: Tensor, columns: Columns = NO_COLUMNS) -> T
     inverse = matrices.mT
     changed = with_places(points, points[..., :3] @ inverse, points[..., 3:6] @ inverse if columns.normals else None)
     if width := WIDTHS[columns.local_features]:
-        numbers = turned_numbers(points[..., -width:], matrices, columns.local_features)
+        numbers = rotate_local_features(points[..., -width:], matrices, columns.local_features)
         changed = torch.cat([changed[..., :-width], numbers], dim=2)
     return changed
 

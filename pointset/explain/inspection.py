@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pointset.data.local_feature_kinds import points_of_kind
+from pointset.baselines.models import points_for
 from pointset.data.preparation import Prepared
 from pointset.errors import PointsetError
 from pointset.explain.faithfulness import Curves, check_explanations
@@ -67,7 +67,7 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
     prediction = predict(model, padded_batches([prepared.points]))
     if not prediction.logits.isfinite().all():
         raise PointsetError("the model's logits are not finite: its training diverged, train it again")
-    points = points_of_kind(prepared.points, model.inputs, model.local_features, network.local_features)
+    points = points_for(network, prepared.points)
     support = exact_support(network, points)
     maps = [] if support is None else [support_map(support)]
     if support is None or any(True for _ in attentions(network)):

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from pointset.configuration import check_seed
 from pointset.data.groups import Grouping, assign_folds
-from pointset.data.local_feature_kinds import joint_kind
+from pointset.data.local_features import common_kind
 from pointset.data.options import POSES
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
@@ -205,7 +205,7 @@ class _Choice:
             set_pose(baseline, self.train)
             if baseline.local_features != "none":  # computed at once for all models
                 told: list[Any] = [*self.models.values()]
-                self.train.with_local_features(joint_kind(model.local_features for model in told))
+                self.train.with_local_features(common_kind(model.local_features for model in told))
             return extract_rows(baseline, self.train, self.progress, name.rpartition("-")[0])
 
     def _held_out_rows(self, name: str, blocks: list[Tensor]) -> Tensor:

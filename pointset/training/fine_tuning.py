@@ -58,7 +58,7 @@ def new_network(train: PointSets, local_features: bool, seed: int) -> nn.Module:
         start = ANY_POSE if about else STARTING_MODEL
         trained: Any = create_pretrained(start)
         return start_from(trained if local_features else without_local_features(trained), train, seed=seed, start=start)
-    kind: LocalFeatures = "none" if not local_features else "all" if about else "oriented"
+    kind: LocalFeatures = "none" if not local_features else "invariant" if about else "upright"
     return create_for(train, NETWORK_MODEL, dataclasses.replace(OPTIONS, local_features=kind), seed=seed)
 
 

@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pointset.configuration import LocalFeatures, check, check_seed, closest_spelling
-from pointset.data.augmentations import SURROUNDINGS, augmentation_from_names
+from pointset.configuration import check, check_seed, closest_spelling
+from pointset.data.augmentations import SURROUNDINGS
 from pointset.data.batches import mixed_seed
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError, quoted
@@ -132,9 +131,11 @@ def fit(
         model.by_thresholds = recipe.ordered == "thresholds"
     recipe = measured_precision(recipe)
     start = initial_state(model)
-    sets, augment = _with_local_features(train, getattr(model, "local_features", "none"), recipe, seed)
-    fit_local_features(model, sets)
-    objective = Classification(sets, replace(recipe, augment=augment), seed, loss)
+    fit_local_features(model, train)
+    # Augmentations that change a point's neighbours come first: the model then computes local features in the batch.
+    is_computed_in_batch = any(name in SURROUNDINGS for name in recipe.augment)
+    sets = train if is_computed_in_batch else train.with_local_features(getattr(model, "local_features", "none"))
+    objective = Classification(sets, recipe, seed, loss)
     training = Training(model, objective, recipe, seed, optimizer=optimizer, callbacks=callbacks)
 
     def description() -> dict[str, Any]:
@@ -150,18 +151,6 @@ def refuse_unknown(arguments: Mapping[str, Any]) -> None:
     for name in arguments:
         near = INSTEAD.get(name) or closest_spelling(name, ["loss", "optimizer", "callbacks", "seed", "run", "recipe"])
         raise TypeError(f"fit has no argument {quoted(name)}: use {near}")
-
-
-def _with_local_features(
-    train: PointSets, kind: LocalFeatures, recipe: Recipe, seed: int
-) -> tuple[PointSets, tuple[str, ...]]:
-    """Return the sets with local features, imperfect copies included, and the augmentations that are left to do."""
-    imperfections = tuple(name for name in recipe.augment if name in SURROUNDINGS)
-    if kind == "none" or not imperfections:
-        return train.with_local_features(kind), recipe.augment
-    change = augmentation_from_names(imperfections, train.up)
-    others = tuple(name for name in recipe.augment if name not in SURROUNDINGS)
-    return train.with_imperfect_copies(kind, change, seed), others
 
 
 class Training:

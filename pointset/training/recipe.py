@@ -79,9 +79,8 @@ class Recipe(Checked):
     augment: tuple[str, ...] = ("scale", "jitter")
     """Names of augmentations, in order: scale, stretch (a factor for each axis), shift, jitter, turn (by up to 18
     degrees), rotate-up, rotate-any, stretch-wide and shift-wide (as in DGCNN), drop (up to 7/8 of the points move onto
-    the first), and background, crop, uneven and thin (imperfections of scans, in some of the clouds). Where points know
-    their neighbourhoods, these five come first: they change copies of the whole clouds, whose neighbourhoods are
-    computed again, once; see `pointset.data.local_feature_cache`. Last may come cutmix-r or cutmix-k (PointCutMix,
+    the first), and background, crop, uneven and thin (imperfections of scans, in some of the clouds). With one of these
+    five, local features are computed from each augmented set. Last may come cutmix-r or cutmix-k (PointCutMix,
     arXiv 2101.01461), which replaces random or neighbouring points by points of another shape; training accuracy then
     refers to the class with more points."""
     validation: Annotated[Share, COMMON] = 0.0

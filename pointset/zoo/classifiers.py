@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pointset.baselines.models import Baseline
 from pointset.configuration import MOST_POINTS, LocalFeatures
-from pointset.data.local_feature_kinds import WIDTHS
+from pointset.data.local_features import WIDTHS
 from pointset.data.preparation import Preparation, Prepared
 from pointset.inputs import InputError, as_sets
 from pointset.nn.masks import Mask, zero_padded_rows

@@ -1,4 +1,4 @@
-"""Local features as inputs of a network: computed where a user gives bare points, and standardised."""
+"""Local features as inputs of a network: computed for points without them, and standardised."""
 
 from typing import Any
 
@@ -7,24 +7,23 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import LocalFeatures
-from pointset.data.local_feature_kinds import WIDTHS
-from pointset.data.local_features import CONSTANTS, batch_local_features
+from pointset.data.local_features import CONSTANTS, WIDTHS, batch_local_features
 from pointset.data.point_sets import PointSets
 
 LARGEST = 5.0
-"""Standard deviations to which numbers are clipped."""
+"""Standard deviations to which local features are clipped."""
 MOST_SHAPES = 512
-"""Shapes whose points give mean and deviation of the numbers."""
+"""Shapes whose points give mean and deviation of the features."""
 
 
 class LocalFeatureInputs(nn.Module):
-    """Append a network's inputs of neighbourhoods to its points, or standardise those that came with them.
+    """Append local features to points, or standardise those that came with them.
 
-    In training, the numbers of a random share `dropout` of the sets are zeroed, and the others get normal noise: they
+    In training, the features of a random share `dropout` of the sets are zeroed, and the others get normal noise: they
     are exact on generated meshes, and a network that sees nothing else relies on more digits than scans have.
 
     Attributes:
-        mean, deviation: [width], of the numbers over the points of the training shapes.
+        mean, deviation: [width], of the features over the points of the training shapes.
     """
 
     mean: Tensor
@@ -37,14 +36,14 @@ class LocalFeatureInputs(nn.Module):
         self.register_buffer("mean", torch.zeros(self.width))
         self.register_buffer("deviation", torch.ones(self.width))
 
-    def fit(self, numbers: Float[Tensor, "N width"]) -> None:
-        """Take mean and deviation of the numbers of points."""
-        self.mean = numbers.mean(dim=0)
-        self.deviation = numbers.std(dim=0, correction=0).clamp(min=1e-3)
+    def fit(self, features: Float[Tensor, "N width"]) -> None:
+        """Take mean and deviation of the features of points."""
+        self.mean = features.mean(dim=0)
+        self.deviation = features.std(dim=0, correction=0).clamp(min=1e-3)
 
     @property
     def constants(self) -> dict[str, Any]:
-        """What the formulas need, for another language."""
+        """Return what the formulas need, for another language."""
         return {**CONSTANTS, "kind": self.kind, "largest": LARGEST}
 
     @property
@@ -55,7 +54,7 @@ class LocalFeatureInputs(nn.Module):
     def complete(
         self, points: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None
     ) -> Float[Tensor, "B n inputs"]:
-        """Return points with their numbers [B, n, given + width]: computed where only [B, n, given] are given."""
+        """Return points with local features [B, n, given + width]: computed where the points are [B, n, given]."""
         if points.shape[2] != self.given:
             return points
         return torch.cat([points, batch_local_features(points[..., :3], self.kind, mask)], dim=2)
@@ -63,7 +62,7 @@ class LocalFeatureInputs(nn.Module):
     def forward(
         self, points: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None
     ) -> Float[Tensor, "B n inputs"]:
-        """Return the completed points with standardised numbers; zeros in padded rows."""
+        """Return the completed points with standardised features; zeros in padded rows."""
         points = self.complete(points, mask)
         standard = ((points[..., self.given :] - self.mean) / self.deviation).clamp(-LARGEST, LARGEST)
         if self.training and self.noise:
@@ -76,11 +75,11 @@ class LocalFeatureInputs(nn.Module):
 
 
 def fit_local_features(model: nn.Module, sets: PointSets) -> None:
-    """Standardise a new model's inputs by the neighbourhoods of its training shapes; trained weights keep theirs."""
-    numbers = getattr(model, "numbers", None)
-    if not isinstance(numbers, LocalFeatureInputs) or numbers.is_fitted:
+    """Standardise a new model's inputs by the local features of its training shapes; trained weights keep theirs."""
+    inputs = getattr(model, "numbers", None)
+    if not isinstance(inputs, LocalFeatureInputs) or inputs.is_fitted:
         return
-    some = sets.subset(torch.arange(0, len(sets), -(-len(sets) // MOST_SHAPES)))
-    table = some.points[..., -numbers.width :]  # turned as the sets are
+    some = sets.with_local_features(inputs.kind).subset(torch.arange(0, len(sets), -(-len(sets) // MOST_SHAPES)))
+    table = some.points[..., -inputs.width :]  # rotated as the sets are
     table = table.flatten(0, 1) if some.mask is None else table[some.mask]
-    numbers.fit(table.to(numbers.mean.device))
+    inputs.fit(table.to(inputs.mean.device))

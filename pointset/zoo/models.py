@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pointset.baselines.models import Mixture
 from pointset.configuration import Count, check, check_seed, name_of
-from pointset.data.local_feature_kinds import WIDTHS
+from pointset.data.local_features import WIDTHS
 from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError, quoted

@@ -44,9 +44,8 @@ class ModelOptions(AttentionFields):
     dim: Annotated[Width, COMMON] = 256
     """Width d of every layer."""
     local_features: Annotated[LocalFeatures, COMMON] = "none"
-    """Local features as inputs beside its coordinates, which are all that is given: "oriented"
-    and "shifts" (more of them) for shapes that lie as those of training, "invariant" for those in any pose, "all" for
-    those or for shapes turned to their axes, "both" for "shifts" and "all"; see `pointset.data.local_features`."""
+    """Local features of each point as inputs beside its coordinates, from which they are computed: "upright" for shapes
+    in the pose of the training shapes, "invariant" for any pose; see `pointset.data.local_features`."""
     local_feature_noise: NonNegative = 0.1
     """Standard deviation of the noise on these numbers in training, which are standardised."""
     local_feature_dropout: Share = 0.1

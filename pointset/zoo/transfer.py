@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.data.axes import UP_TO_Z
-from pointset.data.local_feature_kinds import turned_numbers
+from pointset.data.local_features import rotate_local_features
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.zoo.classifiers import SetClassifier
@@ -58,7 +58,7 @@ def turn_inputs(model: SetClassifier, turn: Tensor) -> None:
     whole = turn
     if (numbers := model.numbers) is not None:
         one = torch.eye(numbers.width)[None].to(turn)
-        turned = turned_numbers(one, turn[None], numbers.kind)[0].T
+        turned = rotate_local_features(one, turn[None], numbers.kind)[0].T
         whole = torch.block_diag(turn, torch.eye(numbers.given - 3).to(turn), turned)
         numbers.mean, numbers.deviation = turned.T @ numbers.mean, turned.abs().T @ numbers.deviation
     with torch.no_grad():

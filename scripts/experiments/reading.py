@@ -72,7 +72,7 @@ def preferences(model: nn.Module, sets: PointSets, layer: str) -> Tensor:
     In deviations of the property over the points of the shape; the mean over the shapes.
     """
     some = sets.subset(torch.cat([(sets.labels == label).nonzero()[:PER_CLASS, 0] for label in sets.labels.unique()]))
-    points, numbers = some.points, some.with_local_features("oriented").points[..., 3:6]
+    points, numbers = some.points, some.with_local_features("upright").points[..., 3:6]
     linearity, planarity, distance = numbers.unbind(dim=2)
     height, centre = points[..., "xyz".index(sets.up)], points.norm(dim=2)
     table = torch.stack([linearity, planarity, 1 - linearity - planarity, distance, height, centre], dim=2)

@@ -29,7 +29,7 @@ from pointset.zoo.options import ModelOptions
 
 NAME, POINTS, HELD_OUT = "support", 1024, 0.2
 OPTIONS = ModelOptions(
-    dim=64, norm="batch", head_dim=256, head_norm="batch", dropout=0.3, pooled_dropout=0.0, local_features="oriented"
+    dim=64, norm="batch", head_dim=256, head_norm="batch", dropout=0.3, pooled_dropout=0.0, local_features="upright"
 )
 SPARSE = {
     f"{name}, sparsemax at {temperature:g}": replace(OPTIONS, pool_weights=("sparsemax",), temperature=temperature)
@@ -67,7 +67,7 @@ def measure(label: str, train: PointSets, test: PointSets, seed: int) -> None:
     model = fit(network, train, transfer_recipe(train), seed=seed, progress=False).model
     seconds = time.process_time() - began
     accuracy = evaluate(model, test).accuracy
-    supports = [exact_support(model, points) for points in test.with_local_features("oriented").points]
+    supports = [exact_support(model, points) for points in test.with_local_features("upright").points]
     there = [support for support in supports if support is not None]
     counts = [POINTS if support is None else int(support.points.sum()) for support in supports]
     low, middle, high = np.quantile(counts, [0.1, 0.5, 0.9]).round().astype(int) if there else ("", "", "")

@@ -9,7 +9,7 @@ import pointset
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.baselines.models import BASELINES, EMBEDDERS, PENALTY, WIDTH, Baseline, Mixture, SupportVectors
 from pointset.data.likeness.features import HISTOGRAM_BINS, invariant_features
-from pointset.data.local_feature_kinds import WIDTHS
+from pointset.data.local_features import WIDTHS
 from pointset.training.baselines import extract_rows, fit_head, set_pose
 from pointset.zoo.models import mix
 from pointset.zoo.transfer import start_from
@@ -104,22 +104,22 @@ def test_rows_are_the_same_from_points_alone(how):
         assert (known - found).norm() < 0.02 * known.norm()
 
 
-def test_features_of_points_are_not_taken_for_numbers_of_neighbourhoods():
-    width = WIDTHS["shifts"]
+def test_features_of_points_are_not_taken_for_local_features():
+    width = WIDTHS["upright"]
     alone = pointset.create_model("embedding-svm", classes=3)
     featured = pointset.create_model("embedding-svm", classes=3, inputs=3 + width)
     X = torch.randn(2, 60, 3 + width, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(featured.embed_sets(X), alone.embed_sets(X[..., :3]))
 
 
-def test_members_of_a_product_may_be_told_of_neighbourhoods_in_different_ways():
+def test_members_of_an_ensemble_may_have_no_local_features():
     train, members = make_sets(), [pointset.create_model("embedding-svm", classes=3)]
-    members += [pointset.create_model("rff-max", classes=3, dim=8, local_features=kind) for kind in ("none", "all")]
+    members += [pointset.create_model("rff-max", classes=3, dim=8, local_features=kind) for kind in ("none", "upright")]
     for member in members:
         pointset.fit(member, train, pointset.Recipe(epochs=1), progress=False)
     product = mix(members).eval()
-    assert product.local_features == "both"
-    sets = train.with_local_features("both")
+    assert product.local_features == "upright"
+    sets = train.with_local_features("upright")
     own = [pointset.evaluate(member, train).logits for member in members]
     expected = product.model.combine([torch.from_numpy(each) for each in own])
     assert (product(sets.points) - expected).abs().max() < 1e-5 * expected.abs().max()

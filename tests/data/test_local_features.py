@@ -12,25 +12,26 @@ from scipy.spatial.transform import Rotation
 import pointset
 from pointset import PointSets
 from pointset.data import augmentation_from_names
-from pointset.data.augmentations import SURROUNDINGS
-from pointset.data.local_feature_cache import COPIES, WHOLE
-from pointset.data.local_feature_kinds import PAIRS, SCALES, WIDTHS
 from pointset.data.local_features import (
     EPSILON,
     FEWEST,
     GAP,
     NEAREST,
     PART,
+    SCALES,
     SIZE,
     USUAL_POINTS,
+    WIDTHS,
     batch_local_features,
-    compute_local_features,
-    stored_local_features,
+    cloud_local_features,
+    common_kind,
 )
 from pointset.data.normalize import ABOUT
 from pointset.data.turns import Columns
+from pointset.errors import PointsetError
 
 N = 200
+PAIRS = [(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]
 
 
 def blob(seed: int = 0, n: int = N) -> np.ndarray:
@@ -38,7 +39,7 @@ def blob(seed: int = 0, n: int = N) -> np.ndarray:
 
 
 def by_eigenvectors(points: np.ndarray) -> np.ndarray:
-    """The numbers "all" and the mean shifts of each point, by the formulas of the module, one after the other."""
+    """The features "invariant" and the mean shifts of each point, by the formulas of the module."""
     centred, n = points - points.mean(axis=0), len(points)
     scaled = centred / np.sqrt((centred**2).sum(axis=1).mean())
     count = max(FEWEST, round(SIZE * min(1.0, n / USUAL_POINTS) ** 0.5))
@@ -82,10 +83,8 @@ def by_eigenvectors(points: np.ndarray) -> np.ndarray:
     return np.array(rows)
 
 
-COLUMNS = {"oriented": [0, 1, 2, *range(24, 30)], "invariant": [*range(24)], "all": [*range(30)]}
-COLUMNS |= {"shifts": [0, 1, 2, *range(30, 42), *range(24, 30)], "both": [0, 1, 2, *range(30, 42), *range(3, 30)]}
+COLUMNS = {"upright": [0, 1, 2, *range(30, 42), *range(24, 30)], "invariant": [*range(30)]}
 KINDS = [*WIDTHS][1:]  # without "none"
-TURNING = sorted({*KINDS} - {"invariant"})
 
 
 @pytest.mark.parametrize("n", [40, N, 700, 1500])
@@ -93,7 +92,7 @@ def test_numbers_follow_the_formulas(n):
     points = blob(n=n)
     expected = by_eigenvectors(points)
     for kind in KINDS:
-        assert compute_local_features(points, kind) == pytest.approx(expected[:, COLUMNS[kind]], abs=1e-5)
+        assert cloud_local_features(points, kind) == pytest.approx(expected[:, COLUMNS[kind]], abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -104,10 +103,10 @@ def test_a_batch_gives_the_numbers_of_its_clouds_and_zeros_in_padded_rows(kind):
     assert numbers.shape == (3, N, WIDTHS[kind])
     assert not numbers[~mask].any()
     for row in range(3):
-        alone = compute_local_features(points[row][mask[row]].numpy(), kind)
+        alone = cloud_local_features(points[row][mask[row]].numpy(), kind)
         assert numbers[row][mask[row]].numpy() == pytest.approx(alone, abs=1e-5)
     whole = batch_local_features(points, kind)
-    assert whole[0].numpy() == pytest.approx(compute_local_features(points[0].numpy(), kind), abs=1e-5)
+    assert whole[0].numpy() == pytest.approx(cloud_local_features(points[0].numpy(), kind), abs=1e-5)
 
 
 def test_planes_lines_and_balls_are_told_apart():
@@ -115,12 +114,12 @@ def test_planes_lines_and_balls_are_told_apart():
     plane = np.c_[rng.uniform(size=(500, 2)), np.zeros(500)]
     line = np.c_[np.zeros((500, 2)), rng.uniform(size=500)]
     ball = rng.normal(size=(500, 3))
-    linearity, planarity, _, *normal = compute_local_features(plane, "oriented").mean(axis=0)
+    linearity, planarity, *_, zz, _, _, _ = cloud_local_features(plane, "upright").mean(axis=0)
     assert planarity > linearity
-    assert normal[2] > 0.99  # z
-    assert compute_local_features(line, "oriented")[:, 0].min() > 0.98
-    assert abs(compute_local_features(line, "oriented")[:, 3:]).max() < 1e-3  # no plane, no normal
-    assert compute_local_features(ball, "oriented")[:, 1].mean() < planarity
+    assert zz > 0.99  # the normal is the axis z
+    assert cloud_local_features(line, "upright")[:, 0].min() > 0.98
+    assert abs(cloud_local_features(line, "upright")[:, -6:]).max() < 1e-3  # no plane, no normal
+    assert cloud_local_features(ball, "upright")[:, 1].mean() < planarity
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -128,7 +127,7 @@ def test_planes_lines_and_balls_are_told_apart():
 def test_units_and_places_do_not_matter(kind, unit):
     points = blob()
     moved = (points - 7.0) * unit
-    assert compute_local_features(moved, kind) == pytest.approx(compute_local_features(points, kind), abs=1e-5)
+    assert cloud_local_features(moved, kind) == pytest.approx(cloud_local_features(points, kind), abs=1e-5)
 
 
 FAULTS = {
@@ -148,7 +147,7 @@ FAULTS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_cloud_gives_finite_numbers_within_bounds(fault, kind):
-    numbers = compute_local_features(FAULTS[fault], kind)
+    numbers = cloud_local_features(FAULTS[fault], kind)
     assert numbers.shape == (len(FAULTS[fault]), WIDTHS[kind])
     assert np.isfinite(numbers).all()
     assert np.abs(numbers).max() < max(13, len(numbers) ** 0.5)  # the distance of one far point from the centre
@@ -159,44 +158,54 @@ def test_every_cloud_gives_finite_numbers_within_bounds(fault, kind):
     assert gradient.isfinite().all()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_features_do_not_depend_on_how_often_a_point_is_repeated(kind):
+    points = blob().astype(np.float32)
+    alone = cloud_local_features(points, kind)
+    padded = np.concatenate([points, points[-1:].repeat(110, axis=0), points[:5]])  # as a file that repeats its last
+    features = cloud_local_features(padded, kind)
+    assert features[:N] == pytest.approx(alone, abs=1e-5)
+    assert features[N : N + 110] == pytest.approx(alone[-1:].repeat(110, axis=0), abs=1e-5)
+    batch = torch.from_numpy(padded).double()[None]
+    assert batch_local_features(batch, kind)[0].numpy() == pytest.approx(features, abs=1e-5)
+
+
+def test_models_with_different_local_features_cannot_be_combined():
+    assert common_kind(["none", "upright", "upright"]) == "upright"
+    assert common_kind(["none"]) == "none"
+    with pytest.raises(PointsetError, match="different local features"):
+        common_kind(["upright", "invariant"])
+
+
 def test_no_point_gives_no_numbers():
-    assert compute_local_features(np.zeros((0, 3)), "oriented").shape == (0, WIDTHS["oriented"])
+    assert cloud_local_features(np.zeros((0, 3)), "upright").shape == (0, WIDTHS["upright"])
     mask = torch.zeros(1, 4, dtype=torch.bool)
-    assert not batch_local_features(torch.randn(1, 4, 3), "oriented", mask).any()
+    assert not batch_local_features(torch.randn(1, 4, 3), "upright", mask).any()
 
 
 @pytest.mark.parametrize("name", ["rotate-up", "rotate-any", "turn"])
 @pytest.mark.parametrize("up", ["y", "z"])
-@pytest.mark.parametrize("kind", TURNING)
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_augmentation_that_turns_a_shape_turns_its_numbers(name, up, kind):
     points = np.stack([blob(seed) - 5.0 for seed in range(3)]).astype(np.float32)
-    numbers = [compute_local_features(cloud, kind) for cloud in points]
+    numbers = [cloud_local_features(cloud, kind) for cloud in points]
     given = torch.from_numpy(np.concatenate([points, np.stack(numbers)], axis=2))
     generator = torch.Generator().manual_seed(0)
     changed = augmentation_from_names((name,), up)(given, generator, columns=Columns(local_features=kind))
     assert not torch.allclose(changed[..., 3:], given[..., 3:], atol=0.1)
     for cloud in changed:
-        assert cloud[:, 3:].numpy() == pytest.approx(compute_local_features(cloud[:, :3].numpy(), kind), abs=2e-3)
+        assert cloud[:, 3:].numpy() == pytest.approx(cloud_local_features(cloud[:, :3].numpy(), kind), abs=2e-3)
 
 
 @pytest.mark.parametrize("how", ABOUT)
-@pytest.mark.parametrize("kind", TURNING)
+@pytest.mark.parametrize("kind", KINDS)
 def test_sets_that_are_turned_to_their_axes_turn_their_numbers(how, kind):
     clouds = np.stack([blob(seed) @ Rotation.random(random_state=seed).as_matrix() for seed in range(2)])
     sets = pointset.from_arrays(clouds, [0, 1], normalize=how).with_local_features(kind)
     drawn = sets.draw([0, 1], torch.Generator().manual_seed(0))
     prepared = torch.stack([sets.preparation.prepare(cloud).points for cloud in clouds])
     for one in (*sets.points, *drawn, *prepared):
-        assert one[:, 3:].numpy() == pytest.approx(compute_local_features(one[:, :3].numpy(), kind), abs=3e-3)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_cache_that_has_more_numbers_gives_those_of_a_kind(kind):
-    alone, whole = (pointset.from_arrays(np.stack([blob(n=40)] * 2), [0, 1]) for _ in range(2))
-    whole.with_local_features("both")
-    told = whole.with_local_features(kind)
-    assert [*told.point_cache.arrays] == ["both"]
-    assert torch.equal(told.points, alone.with_local_features(kind).points)
+        assert one[:, 3:].numpy() == pytest.approx(cloud_local_features(one[:, :3].numpy(), kind), abs=3e-3)
 
 
 COUNT = 60
@@ -209,47 +218,20 @@ def sets_of(ragged: bool, count: int = 6) -> PointSets:
     return pointset.from_arrays(X, [index % 2 for index in range(count)], points=COUNT, features=[x[:, :1] for x in X])
 
 
-def copied(sets: PointSets, *names: str, seed: int = 0) -> PointSets:
-    return sets.with_imperfect_copies("shifts", augmentation_from_names(names or ("crop", "thin")), seed)
+def test_a_network_computes_local_features_of_augmented_sets_in_the_batch():
+    points = np.stack([blob(seed, COUNT) for seed in range(6)])
+    sets = pointset.from_arrays(points, [0, 1] * 3)
+    model: Any = pointset.create_model("rff-max", classes=2, dim=8, local_features="upright", local_feature_noise=0.0)
+    seen = list[torch.Tensor]()
+    model.numbers.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    pointset.fit(model, sets, pointset.Recipe(epochs=1, augment=("crop", "scale")), progress=False)
+    assert {one.shape[2] for one in seen} == {3}
+    pointset.evaluate(model, sets)
+    assert seen[-1].shape[2] == 3 + WIDTHS["upright"]  # of whole clouds, computed once
 
 
-@pytest.mark.parametrize("ragged", [False, True])
-@pytest.mark.parametrize("name", sorted(SURROUNDINGS))
-def test_numbers_of_a_copy_are_those_of_its_own_distinct_points(name, ragged):
-    sets = sets_of(ragged)
-    cache, given = copied(sets, name).point_cache, sets.point_cache
-    assert len(cache) == len(given) * (1 + COPIES)
-    changed = 0
-    for row in range(len(cache)):
-        cloud, numbers = cache.cloud(row), cache.cloud(row, "shifts")
-        assert cache.labels[row] == given.labels[row % len(given)]
-        changed += not np.array_equal(cloud, given.cloud(row % len(given)))
-        distinct, places = np.unique(cloud, axis=0, return_inverse=True)
-        assert np.array_equal(numbers, stored_local_features(distinct, "shifts")[places])
-        columns = (given.cloud(row % len(given), "features"), cache.cloud(row, "features"))
-        assert set(columns[1].ravel()) <= set(columns[0].ravel())  # points that are left have their features
-    assert 0 < changed <= len(given) * COPIES
-
-
-def test_only_the_training_view_draws_from_copies():
-    sets = sets_of(ragged=False)
-    copies, plain = copied(sets), sets.with_local_features("shifts")
-    assert torch.allclose(copies.points, plain.points, atol=2e-3)  # the order of a sum
-    rows = torch.zeros(4000, dtype=torch.long)
-    where, _ = copies.draw_indices(rows, torch.Generator().manual_seed(0), size=1)
-    of_shapes = np.bincount(where // COUNT // len(sets), minlength=1 + COPIES) / len(rows)
-    assert of_shapes == pytest.approx([WHOLE, *[(1 - WHOLE) / COPIES] * COPIES], abs=0.03)
-    assert (where // COUNT % len(sets) == 0).all()  # of the shape that was asked for
-
-
-def test_copies_depend_on_the_seed_alone():
-    first, again, other = (copied(sets_of(ragged=False), seed=seed).point_cache.points for seed in (0, 0, 1))
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
-def test_a_network_is_trained_on_copies_and_a_network_of_coordinates_on_changed_sets():
-    for kind in ("shifts", "none"):
+def test_networks_with_and_without_local_features_are_trained_on_augmented_sets_of_several_sizes():
+    for kind in ("upright", "none"):
         options: Any = {"local_features": kind, "inputs": 4}
         model: Any = pointset.create_model("rff-max", classes=2, dim=8, **options)
         widths = list[int]()
@@ -263,7 +245,7 @@ def test_a_network_is_trained_on_copies_and_a_network_of_coordinates_on_changed_
 def test_a_network_that_was_trained_on_thinned_clouds_does_not_warn_of_them(tmp_path):
     few = np.random.default_rng(1).normal(size=(COUNT // 4, 4))
     for augment, warned in (("thin", False), ("crop", True)):
-        model: Any = pointset.create_model("rff-max", classes=2, inputs=4, dim=8, local_features="shifts")
+        model: Any = pointset.create_model("rff-max", classes=2, inputs=4, dim=8, local_features="upright")
         recipe = pointset.Recipe(epochs=1, augment=(augment,))
         pointset.fit(model, sets_of(ragged=False), recipe, run=tmp_path / augment, progress=False)
         for one in (model, pointset.load_run(tmp_path / augment)[0]):

@@ -98,10 +98,10 @@ def test_nothing_jumps_between_two_numbers_of_points(run, chair, count):
 def test_neighbourhoods_are_those_of_the_cloud_and_not_of_the_set(chair):
     """100 drawn points know what lay between them: training and evaluation sets as single shapes."""
     points = sample_points(chair, 500, seed=0)
-    sets = pointset.from_arrays(points[None].repeat(2, 0), [0, 1], points=100).with_local_features("oriented")
+    sets = pointset.from_arrays(points[None].repeat(2, 0), [0, 1], points=100).with_local_features("upright")
     preparation = sets.preparation
-    assert (preparation.points, preparation.local_features) == (100, "oriented")
-    many = Preparation(points=500, normalize=preparation.normalize, local_features="oriented").prepare(points).points
+    assert (preparation.points, preparation.local_features) == (100, "upright")
+    many = Preparation(points=500, normalize=preparation.normalize, local_features="upright").prepare(points).points
     drawn = sets.draw([0], torch.Generator().manual_seed(0), 50)[0]
     for row in torch.cat([drawn[:, 3:], sets.points[0][:, 3:]]):
         assert (many[:, 3:] - row).abs().amax(dim=1).min() < 1e-3

@@ -224,7 +224,7 @@ def test_recurrent_layers_and_distances_between_rows_are_counted():
     assert multiply_adds(model("rff-aggr.set2set"), n) == n * (3 * DIM + 3 * DIM * DIM) + gates + head
     by_size = [multiply_adds(model("dgcnn"), n) for n in (30, 40, 50)]
     assert by_size[2] - 2 * by_size[1] + by_size[0] == 2 * 10 * 10 * (3 + 64 + 64 + 128)
-    told, plain = (multiply_adds(model("rff-max", local_features=kind), 100) for kind in ("oriented", "none"))
+    told, plain = (multiply_adds(model("rff-max", local_features=kind), 100) for kind in ("upright", "none"))
     assert told > plain + 3 * 100**2
 
 

@@ -181,7 +181,7 @@ SUPPORTED = [("rff-max", {}), ("rff-pma", SPARSE), ("rff-pma2", SPARSE), ("none-
 UNSUPPORTED = [("rff-pma", {}), ("rff-mean", {}), ("isab4-max", {}), ("sab-pma", SPARSE), ("dgcnn", {})]
 
 
-@pytest.mark.parametrize("local_features", ["none", "oriented"])
+@pytest.mark.parametrize("local_features", ["none", "upright"])
 @pytest.mark.parametrize(("name", "options"), SUPPORTED)
 def test_logits_are_those_of_the_deciding_points_alone(name, options, local_features) -> None:
     model = model_of(name, local_features=local_features, **options)
@@ -218,7 +218,7 @@ def test_there_is_none_where_all_points_have_a_weight_or_points_interact(name, o
 
 def test_attend_prints_it_and_draws_it(tmp_path: Path, capsys) -> None:
     sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(8, N, 3)), [0, 1] * 4)
-    model = pointset.create_model("rff-max", classes=2, dim=8, local_features="oriented")
+    model = pointset.create_model("rff-max", classes=2, dim=8, local_features="upright")
     pointset.fit(model, sets, pointset.Recipe(epochs=1), run=tmp_path / "run", progress=False)
     np.save(tmp_path / "cloud.npy", CLOUD)
     options = ("--model", tmp_path / "run", "-o", tmp_path / "page.html")
@@ -232,10 +232,10 @@ def test_attend_prints_it_and_draws_it(tmp_path: Path, capsys) -> None:
 def test_of_a_product_of_classifiers_the_network_is_looked_into() -> None:
     sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(12, N, 3)), [0, 1, 2, 3] * 3)
     svm = pointset.fit(pointset.create_model("features-svm", classes=4), sets, progress=False).model
-    told, more = (model_of("rff-max", local_features=kind) for kind in ("oriented", "invariant"))
+    told, more = (model_of("rff-max", local_features=kind) for kind in ("upright", "none"))
     members = [told, svm, more]
     product = mix(members).eval()
-    product.preparation = replace(members[0].preparation, points=N, cache_points=N, local_features="all")
+    product.preparation = replace(members[0].preparation, points=N, cache_points=N, local_features="upright")
     product.classes = list("abcd")
     seen = pointset.inspect_shape(product, CLOUD)
     assert [entry.kind for entry in seen.maps] == ["decides"]

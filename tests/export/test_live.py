@@ -21,10 +21,8 @@ from pointset.zoo.predicting import predict, prepared_batches
 ENCODERS = ("none", "rff", "sab", "isab3", "dumlp3")
 POOLINGS = ("max", "mean", "sum", "max+mean", "pma", "pma2", "dumlp3", "max+pma2", "mean+dumlp3")
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
-    ("rff-max", {"local_features": "oriented"}),
+    ("rff-max", {"local_features": "upright"}),
     ("isab3-pma", {"local_features": "invariant"}),
-    ("rff-max", {"local_features": "shifts"}),
-    ("rff-mean", {"local_features": "both"}),
     *(("isab3-pma2", {"norm": "batch", "prenorm": prenorm}) for prenorm in (False, True)),
     *((name, {"norm": norm}) for name in ("rff-max", "dumlp3-dumlp3") for norm in ("none", "batch")),
     ("isab3-pma", {"scale": "head", "temperature": 0.3}),

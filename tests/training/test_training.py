@@ -124,7 +124,7 @@ def test_mixed_precision_learns_the_same_to_its_precision_and_keeps_float32_weig
         {"optimizer": "adam", "weight_decay": 1e-3},
         {"optimizer": "muon", "weight_decay": 1e-3},
         {"patience": 5, "validation": 0.2},
-        {"local_features": "oriented", "augment": ("rotate-up", "jitter", "cutmix-k")},
+        {"local_features": "upright", "augment": ("rotate-up", "jitter", "cutmix-k")},
     ],
 )
 def test_a_training_resumes_to_the_last_bit(changes, train, tmp_path, monkeypatch):

@@ -13,8 +13,7 @@ from toy import OWN_WEIGHTS, covering_models, normal
 import pointset
 from pointset import PointsetError, Recipe
 from pointset.data.axes import UP_TO_Z
-from pointset.data.local_feature_kinds import WIDTHS
-from pointset.data.local_features import compute_local_features
+from pointset.data.local_features import WIDTHS, cloud_local_features
 from pointset.nn import registry
 from pointset.zoo.names import LOCAL_FEATURES, used_options, zoo_name
 from pointset.zoo.transfer import start_from, turn_inputs, without_local_features
@@ -217,7 +216,7 @@ NAMES = [*(f"{encoder}-max" for encoder in ("none", "rff", "rffp", "sab", "isab4
 POOLINGS = [f"none-{name}" for name in ("mean", "cov8", "pswe8", "fspool", "top2", "asp", "gem", "max+pma")]
 
 
-def network(name: str = "rff-max", kind: str = "oriented", **options: Any) -> Any:
+def network(name: str = "rff-max", kind: str = "upright", **options: Any) -> Any:
     return pointset.create_model(name, classes=3, dim=8, heads=2, local_features=kind, seed=1, **options)
 
 
@@ -231,7 +230,7 @@ def sets_of(count: int = 12, points: int = 60) -> pointset.PointSets:
 @pytest.mark.parametrize("name", NAMES + POOLINGS)
 def test_every_model_takes_bare_points_and_points_with_their_numbers(name: str, kind: str) -> None:
     model, points = network(name, kind).eval(), torch.randn(2, 50, 3, generator=torch.Generator().manual_seed(0))
-    numbers = torch.from_numpy(np.stack([compute_local_features(cloud.numpy(), kind) for cloud in points]))
+    numbers = torch.from_numpy(np.stack([cloud_local_features(cloud.numpy(), kind) for cloud in points]))
     with torch.no_grad():
         bare = model(points)
         torch.testing.assert_close(model(torch.cat([points, numbers], dim=2)), bare, atol=1e-3, rtol=1e-3)
@@ -257,19 +256,19 @@ def test_noise_and_dropout_are_for_training_alone() -> None:
 def test_training_standardises_the_numbers_and_needs_coordinates_alone(how: str) -> None:
     model, sets = network(), sets_of().normalized(how)
     pointset.fit(model, sets, Recipe(epochs=1), progress=False)
-    numbers = sets.with_local_features("oriented").points[..., 3:].flatten(0, 1).numpy()
+    numbers = sets.with_local_features("upright").points[..., 3:].flatten(0, 1).numpy()
     np.testing.assert_allclose(model.numbers.mean, numbers.mean(axis=0), atol=1e-4)
     np.testing.assert_allclose(model.numbers.deviation, numbers.std(axis=0).clip(1e-3), atol=1e-4)
-    assert model.preparation.local_features == "oriented"
+    assert model.preparation.local_features == "upright"
     assert pointset.evaluate(model, sets).logits.shape == (12, 3)
     assert model.embed(sets.point_cache.cloud(0)).shape[0] == 1
 
 
-@pytest.mark.parametrize("kind", ["none", "oriented"])
+@pytest.mark.parametrize("kind", ["none", "upright"])
 @pytest.mark.parametrize("name", ["isab4-max", "rff-max", "dumlp4-max+dumlp4", "isab4-pma", "none-dumlp8"])
 def test_weights_of_one_upward_axis_serve_shapes_of_another(name: str, kind: str) -> None:
     model, points = network(name, kind).eval(), torch.randn(2, 40, 3)
-    if kind == "oriented":
+    if kind == "upright":
         model.numbers.fit(torch.randn(100, 9) + 1)
     turn = torch.tensor(UP_TO_Z["z"]).T @ torch.tensor(UP_TO_Z["y"])
     with torch.no_grad():
@@ -307,7 +306,7 @@ def test_shapes_at_their_principal_axes_are_not_turned_where_another_axis_is_up(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("suffix", "kind"), [(".pt2", "shifts"), (".onnx", "all")])
+@pytest.mark.parametrize(("suffix", "kind"), [(".pt2", "upright"), (".onnx", "invariant")])
 def test_exported_files_take_bare_points(suffix: str, kind: str, tmp_path: Path) -> None:
     model = network("rff-pma", kind).eval()
     assert pointset.export_model(model, tmp_path / f"model{suffix}", mask=True) < 1e-3

@@ -3,10 +3,10 @@ import { Matrix } from "./tensors.mjs";
 
 const PAIRS = [[0, 0], [1, 1], [2, 2], [0, 1], [0, 2], [1, 2]];
 
-/** The numbers of points [n, 3 or more], a Matrix [n, width]; the constants are those of Python. */
+/** The local features of points [n, 3 or more], a Matrix [n, width]; the constants are those of Python. */
 export function localFeatures(X, constants) {
   const { size, fewest, usual, epsilon, gap, nearest, smallest_part: smallestPart, scales, kind } = constants;
-  const turnless = ["invariant", "all", "both"].includes(kind);
+  const invariant = kind === "invariant";
   const points = unitCloud(X), n = points.length / 3, rows = [], normals = [], around = [];
   const k = Math.min(n, Math.max(fewest, roundHalfEven(size * Math.sqrt(Math.min(1, n / usual)))));
   const near = new Int32Array(k), squares = new Float64Array(k);
@@ -24,9 +24,9 @@ export function localFeatures(X, constants) {
     const r = Math.max(Math.sqrt(squares[k - 1]), nearest), [largest, middle, smallest] = values;
     const normal = products(unit, [smallest, largest, middle], gap), row = [(s1 - s2) / s1, (s2 - s3) / s1];
     row.push(Math.log(r) + Math.log(n / usual * size / k) / 2);
-    const shifts = kind === "oriented" ? [] : meanShifts(points, i, scales);
-    if (kind === "shifts" || kind === "both") row.push(...shifts.flat());
-    if (turnless) {
+    const shifts = meanShifts(points, i, scales);
+    if (!invariant) row.push(...shifts.flat());
+    else {
       const tangent = products(unit, [largest, middle, smallest], gap), distance = Math.hypot(...place);
       const x = place.map((value) => value / Math.max(distance, nearest)), c = mean.map((value) => value / r);
       const facing = part(normal, x), towards = trace(normal, outer(x, c)) / Math.sqrt(facing ** 2 + epsilon);
@@ -37,8 +37,8 @@ export function localFeatures(X, constants) {
     normals.push(normal);
     around.push(near.slice(1));
   }
-  if (turnless) rows.forEach((row, i) => row.push(...agreement(i)));
-  if (kind !== "invariant") rows.forEach((row, i) => row.push(...normals[i]));
+  if (invariant) rows.forEach((row, i) => row.push(...agreement(i)));
+  rows.forEach((row, i) => row.push(...normals[i]));
   const numbers = new Matrix(n, rows[0]?.length ?? 0);
   rows.forEach((row, i) => numbers.data.set(row, i * row.length));
   return numbers;
