@@ -269,7 +269,7 @@ def test_training_standardises_the_numbers_and_needs_coordinates_alone(how: str)
 def test_weights_of_one_upward_axis_serve_shapes_of_another(name: str, kind: str) -> None:
     model, points = network(name, kind).eval(), torch.randn(2, 40, 3)
     if kind == "upright":
-        model.numbers.fit(torch.randn(100, 9) + 1)
+        model.numbers.fit(torch.randn(100, WIDTHS["upright"]) + 1)
     turn = torch.tensor(UP_TO_Z["z"]).T @ torch.tensor(UP_TO_Z["y"])
     with torch.no_grad():
         expected = model(points @ turn.T)
@@ -288,11 +288,11 @@ def test_a_training_from_trained_weights_keeps_their_scale() -> None:
 
 def test_without_local_features_a_network_gives_what_it_gives_for_mean_numbers() -> None:
     trained, points = network("isab4-pma").eval(), torch.randn(2, 40, 3)
-    trained.numbers.fit(torch.randn(100, 9) + 1)
+    trained.numbers.fit(torch.randn(100, WIDTHS["upright"]) + 1)
     trained.classes = ["a", "b", "c"]
     bare: Any = without_local_features(trained).eval()
     with torch.no_grad():
-        expected = trained(torch.cat([points, trained.numbers.mean.expand(2, 40, 9)], dim=2))
+        expected = trained(torch.cat([points, trained.numbers.mean.expand(2, 40, -1)], dim=2))
         torch.testing.assert_close(bare(points), expected, atol=1e-5, rtol=1e-5)
     assert (bare.local_features, bare.classes) == ("none", trained.classes)
 
