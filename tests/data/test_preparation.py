@@ -14,7 +14,7 @@ from toy import write_furniture
 
 import pointset
 from pointset.data import sample_points
-from pointset.data.local_feature_kinds import WIDTHS
+from pointset.data.local_features import WIDTHS
 from pointset.data.preparation import CLOUD_POINTS, Preparation
 from pointset.data.readers.off import write_off
 from pointset.data.shapes10.build import make_shape
