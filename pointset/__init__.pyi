@@ -7,9 +7,9 @@ from . import tasks as tasks
 from . import viz as viz
 from .checking.check import check_data as check_data
 from .comparison.comparing import run_experiment as run_experiment
-from .comparison.judge import judge as judge
+from .comparison.rank import rank as rank
+from .comparison.ranking import Ranking as Ranking
 from .comparison.results import Comparison as Comparison
-from .comparison.verdict import Verdict as Verdict
 from .data.arrays import from_arrays as from_arrays
 from .data.dataset import PointSets as PointSets
 from .data.dataset import load_dataset as load_dataset

@@ -145,7 +145,7 @@ PROGRAMS = {
     ),
     "lists and verdicts": (
         "import pointset; from pointset.cli import main\n"
-        "pointset.judge({'item': [0, 1], 'label': [3, 5], 'prediction': ['3', '4']})\n"
+        "pointset.rank({'item': [0, 1], 'label': [3, 5], 'prediction': ['3', '4']})\n"
         "main(['zoo', '--pretrained']); main(['zoo', 'rff-pma4.modelnet40-1024'])",
         ("torch",),
     ),

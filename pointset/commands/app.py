@@ -8,7 +8,7 @@ from pathlib import Path
 from cyclopts import App, CoercionError, CycloptsError, Parameter, UnusedCliTokensError
 
 import pointset
-from pointset.commands import attend, comparing, data, embed, evaluate, export, judge, predict, train, zoo
+from pointset.commands import attend, comparing, data, embed, evaluate, export, predict, rank, train, zoo
 from pointset.commands.flags import Flags, flags_in, in_words
 from pointset.commands.terminal import Result, warning_in_one_line
 from pointset.configuration import allowed
@@ -21,7 +21,7 @@ COMMANDS = (
     predict.classify,
     embed.embed,
     export.export,
-    judge.judge,
+    rank.rank,
 )
 LONG = (train.train, comparing.compare)
 """Commands with many options, of which `--help` shows those that are marked COMMON where they are declared."""

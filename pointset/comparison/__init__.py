@@ -3,7 +3,7 @@
 `pointset compare FILE` runs the grid, every run in its own folder. It can be killed at any time and started again, and
 ends with the same numbers. A run that fails is reported and does not stop the others.
 
-Two models are called distinguishable only if they differ for new seeds and new test sets together, at a level that
+The difference of two models is significant only if it holds for new seeds and new test sets together, at a level that
 holds for all pairs of the table; for the rule, and the simulation by which it was chosen, see `statistics.py`. A single
 seed is never enough: if its two runs differ significantly (McNemar's test), the table says "one seed". For the
 definition of each number, see `pointset.evaluation.calibration` and `pointset.evaluation.corruptions`.

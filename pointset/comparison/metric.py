@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pointset.comparison.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
-    from pointset.evaluation.costs import Cost  # it loads torch, which a verdict does without
+    from pointset.evaluation.costs import Cost  # it loads torch, which a ranking does not need
 
 Size = int | None
 """Number of elements of the sets; None for tasks whose sets vary in size."""
@@ -87,7 +87,7 @@ class Summary:
     """Sample standard deviation; None for a single seed."""
     interval: Interval | None
     """95 % confidence interval of the mean: of the metric that ranks the rows for new seeds and test sets, as the
-    verdict has it; of others over seeds, by Student's t."""
+    ranking has it; of others over seeds, by Student's t."""
     seeds: int
     published: Published | None
 
@@ -98,7 +98,7 @@ class Summary:
         deviation = stdev(values) if len(values) > 1 else None
         return cls(fmean(values), deviation, interval and metric.inside(interval), len(values), published)
 
-    def verdict(self, metric: Metric) -> str:
+    def against_published(self, metric: Metric) -> str:
         """Compare the mean with the published one: "agrees" within two standard errors of the difference, or the gap.
 
         If either has no spread, only the gap is given; empty if nothing is published.
@@ -129,4 +129,4 @@ class Row:
     best: bool
     """True for the row with the best mean of the first metric at its size; ties go to the first row."""
     against_best: str
-    """The difference from the best row as text, or why it is not shown; see `Verdict.against_best`."""
+    """The difference from the best row as text, or why it is not shown; see `Ranking.against_best`."""

@@ -1,4 +1,4 @@
-"""Pairs of models, compared by the rule of `pointset.comparison.statistics`, and what more runs could tell."""
+"""Pairs of models, compared by the rule of `pointset.comparison.statistics`, and the minimum detectable difference."""
 
 import itertools
 from collections.abc import Collection, Mapping
@@ -20,12 +20,12 @@ from pointset.comparison.statistics import (
     range_p_values,
 )
 
-NOT_DISTINGUISHABLE = "not distinguishable"
+NOT_SIGNIFICANT = "not significant"
 
 
 @dataclass(frozen=True)
 class Design:
-    """What a comparison of two models can tell, as a function of the numbers of seeds and items."""
+    """The minimum detectable difference of two models, as a function of the numbers of seeds and items."""
 
     seeds: int
     """Runs of each model that varies; the smaller number, if they differ; 0 if none varies."""
@@ -57,10 +57,10 @@ class Design:
             residual=residual,
         )
 
-    def resolution(self, seeds: int | None = None, items: int | None = None) -> float:
-        """The smallest difference that so many seeds and items call distinguishable; default: those of the design.
+    def detectable(self, seeds: int | None = None, items: int | None = None) -> float:
+        """Return the smallest significant difference with these numbers of seeds and items; default: the design's.
 
-        More items alone may leave fewer degrees of freedom; they never tell less than those of the design.
+        More items alone may leave fewer degrees of freedom; the result is never larger than that of the design.
         """
         own = self._reach(self.seeds, self.items)
         found = self._reach(seeds or self.seeds, items or self.items)
@@ -92,11 +92,11 @@ class Pair:
     p_runs: float | None
     """p-value of McNemar's exact test of two single runs, after Holm's correction; None for several runs."""
     design: Design | None
-    """What these numbers of seeds and items can tell; None if a model has a single run and a seed."""
+    """The minimum detectable difference; None if a model has a single run and a seed."""
     level: float = SIGNIFICANCE_LEVEL
 
     @property
-    def distinguishable(self) -> bool:
+    def significant(self) -> bool:
         """True if the models differ significantly; never with a single run of a model that has a seed."""
         return self.p is not None and self.p < self.level
 
@@ -106,17 +106,17 @@ class Pair:
         return self.p_runs is not None and self.p_runs < self.level
 
     @property
-    def verdict(self) -> str:
-        """The result as text."""
+    def conclusion(self) -> str:
+        """The result of the test as text."""
         if self.p is None:
             return "the runs differ; one seed" if self.runs_differ else "one seed"
-        return "distinguishable" if self.distinguishable else NOT_DISTINGUISHABLE
+        return "significant" if self.significant else NOT_SIGNIFICANT
 
     def in_table(self, difference: str) -> str:
         """The difference if there is one, else why it is not shown."""
         if self.runs_differ:
             return f"{difference}, one seed"
-        return difference if self.distinguishable else self.verdict
+        return difference if self.significant else self.conclusion
 
     def reversed(self) -> Self:
         """The same comparison with first and second exchanged."""

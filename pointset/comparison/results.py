@@ -18,10 +18,10 @@ from torch import nn
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.metric import Metric, Row, Size, Summary
 from pointset.comparison.pairs import Pair
+from pointset.comparison.ranking import Ranking, rank_models
 from pointset.comparison.runs import Run, of_size
 from pointset.comparison.tables import Spreads, as_latex, format_table, make_cells
 from pointset.comparison.task import Results, TaskFacts
-from pointset.comparison.verdict import Verdict, give_verdict
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import records
@@ -39,7 +39,7 @@ class Comparison:
     """The experiment that was run."""
     runs: list[Run]
     """Finished runs, sorted by size, then model, then seed, each in the experiment's order."""
-    verdicts: Mapping[Size, Verdict]
+    rankings: Mapping[Size, Ranking]
     """Which models differ, by size, with the pairs that were compared."""
     costs: Mapping[Size, Mapping[str, Cost]]
     """Costs of the models, by size and label."""
@@ -79,7 +79,7 @@ class Comparison:
 
     def _row(self, size: Size, label: str, runs: Sequence[Run]) -> Row:
         """The row of the runs of one model at one size."""
-        first, verdict = self.metrics[0].name, self.verdicts[size]
+        first, ranking = self.metrics[0].name, self.rankings[size]
         metrics = {}
         for metric in self.metrics:
             # At a size, values are of the first metric.
@@ -90,18 +90,18 @@ class Comparison:
             model=label,
             points=size,
             seeds=len(runs),
-            metrics=metrics | {first: replace(metrics[first], interval=verdict.row(label).interval)},
+            metrics=metrics | {first: replace(metrics[first], interval=ranking.row(label).interval)},
             parameters=runs[0].result.parameters,
             seconds=fmean(run.result.seconds for run in runs),
             cost=self.costs.get(size, {}).get(label),
-            best=label == verdict.best,
-            against_best=verdict.against_best(label),
+            best=label == ranking.best,
+            against_best=ranking.against_best(label),
         )
 
     @property
     def pairs(self) -> dict[Size, list[Pair]]:
         """The comparisons of all pairs of models, by size."""
-        return {size: list(verdict.pairs) for size, verdict in self.verdicts.items()}
+        return {size: list(ranking.pairs) for size, ranking in self.rankings.items()}
 
     def table(self, style: str = "simple", brief: bool = False, spread: Spreads = "both") -> str:
         """The table in one of tabulate's formats ("simple", "github", ...) or as "latex".
@@ -112,23 +112,23 @@ class Comparison:
         return as_latex(cells) if style == "latex" else format_table(cells, style, numbers_right=True)
 
     def sentences(self) -> list[str]:
-        """The verdict of each size in words, and which baselines no network is distinguishably better than."""
+        """Return the sentences of each size, and the baselines that no network is significantly better than."""
         experiment, metric = self.experiment, self.metrics[0]
         baselines = {entry.label for entry in experiment.models if entry.name in experiment.task.facts.baselines}
         sentences = []
-        for size, verdict in self.verdicts.items():
-            models = {row.model for row in verdict.rows}
+        for size, ranking in self.rankings.items():
+            models = {row.model for row in ranking.rows}
             networks = models - baselines
             beaten = {
                 model
                 for other, model in itertools.product(networks, models & baselines)
-                if (pair := verdict.pair(other, model)).distinguishable and metric.merit(pair.difference) > 0
+                if (pair := ranking.pair(other, model)).significant and metric.merit(pair.difference) > 0
             }
             unbeaten = [label for label in experiment.labels if label in (models & baselines) - beaten]
-            own = verdict.sentences()
+            own = ranking.sentences()
             if networks and unbeaten:
-                own.append(f"No network is distinguishably better than {', '.join(unbeaten)}.")
-            at = f"At {size:,} points: " if size is not None and len(self.verdicts) > 1 else ""
+                own.append(f"No network is significantly better than {', '.join(unbeaten)}.")
+            at = f"At {size:,} points: " if size is not None and len(self.rankings) > 1 else ""
             sentences += [f"{at}{text}" for text in own]
         return sentences
 
@@ -207,15 +207,15 @@ def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: 
         key=lambda run: (sizes.index(run.points), labels.index(run.model), seeds.index(run.seed)),
     )
     by_size = {size: [run for run in runs if run.points == size] for size in sizes}
-    verdicts: dict[Size, Verdict] = {}
+    rankings: dict[Size, Ranking] = {}
     for size, group in by_size.items():
         by_model = itertools.groupby(group, key=lambda run: run.model)
         scores = {model: np.stack([run.trial.scores(run.metrics) for run in own]) for model, own in by_model}
-        verdicts |= {size: give_verdict(scores, metric=experiment.task.facts.metrics[0])} if scores else {}
+        rankings |= {size: rank_models(scores, metric=experiment.task.facts.metrics[0])} if scores else {}
     return Comparison(
         experiment,
         runs,
-        verdicts=verdicts,
+        rankings=rankings,
         costs={size: _costs(experiment, out, group, size, measure) for size, group in by_size.items()},
         failures=[run for run in outcomes if run.reason],
         folder=out,
@@ -252,8 +252,8 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
     """The whole comparison as plain data: rows, pairs, runs, failures, configuration and origins."""
     return {
         "rows": [asdict(row) for row in comparison.rows],
-        "pairs": {str(size or "all"): verdict.as_dict()["pairs"] for size, verdict in comparison.verdicts.items()},
-        "verdicts": {str(size or "all"): verdict.sentences() for size, verdict in comparison.verdicts.items()},
+        "pairs": {str(size or "all"): ranking.as_dict()["pairs"] for size, ranking in comparison.rankings.items()},
+        "conclusions": {str(size or "all"): ranking.sentences() for size, ranking in comparison.rankings.items()},
         "runs": [run.as_dict() | {"folder": run.folder.name} for run in comparison.runs],
         "failures": [{**run.place, "reason": run.reason} for run in comparison.failures],
         "configuration": comparison.experiment.as_dict(),

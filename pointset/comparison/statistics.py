@@ -1,4 +1,4 @@
-"""Which models differ, for new seeds and new items together: the one rule of every table, report and verdict.
+"""Significance tests of models, for new seeds and new items together: the one rule of every table and report.
 
 Run s of model a scores y[a, s, i] on item i, for example 1 if it is right and 0 if not. Models a and b differ by
 d = mean(y[a]) - mean(y[b]). Seeds and items are both samples, so that d has the estimated variance

@@ -15,7 +15,7 @@ NOT_BRIEF = ("M mult-adds", "ms a set")
 NO_COST = "-"
 """Cell of a cost that a row does not have, beside rows that have it."""
 TEXT_COLUMNS = ("model", "against the best", "pair", "class")
-"""Columns of text, which are left-aligned, as all verdicts are."""
+"""Columns of text, which are left-aligned, as all conclusions are."""
 ColumnGroup = Literal["all", "metrics", "costs"]
 Spreads = Literal["both", "deviation", "interval"]
 """What a table shows beside a mean: the deviation over seeds, the interval, or both."""
@@ -51,7 +51,7 @@ def without_empty(table: Table) -> Table:
 
 def is_words(column: str) -> bool:
     """True if a column with this header holds text rather than numbers."""
-    return column in TEXT_COLUMNS or "verdict" in column
+    return column in TEXT_COLUMNS or "against" in column or column == "conclusion"
 
 
 def make_cells(
@@ -90,7 +90,7 @@ def _short(value: float) -> str:
 def _metric_columns(
     rows: Sequence[Row], metrics: Sequence[Metric], brief: bool, spread: Spreads
 ) -> dict[str, list[str]]:
-    """The columns of all metrics; interval, published and verdict are prefixed by the metric if several have them."""
+    """Return the columns of all metrics; of several detailed metrics, headers begin with the metric."""
     columns: dict[str, list[str]] = {}
     several = sum(metric.detailed for metric in metrics) > 1
     for metric in metrics:
@@ -110,7 +110,7 @@ def _metric_columns(
             columns[f"{lead}published{unit}"] = [
                 summary.published.write(metric) if summary.published else "" for summary in summaries
             ]
-            columns[f"{lead}verdict"] = [summary.verdict(metric) for summary in summaries]
+            columns[f"{lead}against published"] = [summary.against_published(metric) for summary in summaries]
     return columns
 
 

@@ -12,10 +12,10 @@ from torch import nn
 
 from pointset.baselines.models import BASELINES
 from pointset.comparison.experiment import TomlTable, as_tuple
-from pointset.comparison.judge import PREDICTIONS_CSV
 from pointset.comparison.metric import Metric, Size
+from pointset.comparison.rank import PREDICTIONS_CSV
+from pointset.comparison.ranking import ACCURACY
 from pointset.comparison.task import Results, Section, TaskFacts, Trial
-from pointset.comparison.verdict import ACCURACY
 from pointset.configuration import PointCount, Seed, check, check_once
 from pointset.data.augmentations import recipe_augmentations
 from pointset.data.dataset import load_split

@@ -1,7 +1,7 @@
 """Which rule for calling models different keeps its level, and which of those has the most power?
 
 Tables of simulated runs: each item, each model on each item, each seed and each answer has a random effect, and a run
-is right if their sum is positive. Equally good models that are called distinguishable are errors (level, family-wise:
+is right if their sum is positive. Significant differences between equally good models are errors (level, family-wise:
 any pair of a table); with one model that is truly better, the share of its pairs that are found is the power. All rules
 are computed for many tables at once; `pointset.comparison.statistics` has the chosen one, and a test compares the two.
 
@@ -274,7 +274,7 @@ def bootstrap(parts: Parts) -> ndarray:
 CHOSEN = "crossed, fewest freedom, raised variances, range"
 RULES: dict[str, Callable[[Parts], ndarray]] = {
     "both tests, one variance (compare before)": lambda parts: holm(both_tests(parts)),
-    "crossed, fewest freedom, Holm (judge before)": lambda parts: holm(tail(fewest(parts))),
+    "crossed, fewest freedom, Holm (rank before)": lambda parts: holm(tail(fewest(parts))),
     "crossed, Satterthwaite with a floor, Holm": lambda parts: holm(tail(welch(parts))),
     "crossed, fewest freedom, range": lambda parts: range_test(fewest(parts)),
     "crossed, fewest freedom, raised variances, Holm": lambda parts: holm(tail(raised(parts))),
@@ -374,7 +374,7 @@ def case_table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
         [name, *(f"{100 * case[what][rule]:.1f}" for what in ("level", "power") for rule in shown)]
         for name, case in results.items()
     ]
-    heads = [f"{what} %, {rule}" for what in ("level", "power") for rule in ("compare before", "judge before", "now")]
+    heads = [f"{what} %, {rule}" for what in ("level", "power") for rule in ("compare before", "rank before", "now")]
     return study_table(lines, ["case", *heads])
 
 

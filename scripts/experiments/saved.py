@@ -213,7 +213,7 @@ def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[st
 
 def _told_apart(pair: Mapping[str, Any]) -> bool:
     """Whether two models, or with a single seed their only runs, differ by more than chance explains."""
-    return pair["distinguishable"] or (pair["p_runs"] is not None and pair["p_runs"] < SIGNIFICANCE_LEVEL)
+    return pair["significant"] or (pair["p_runs"] is not None and pair["p_runs"] < SIGNIFICANCE_LEVEL)
 
 
 def write_study(name: str, rows: Sequence[Mapping[str, Any]], tables: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from command_line import advised_in_vain, fail
 from pointset.zoo import pretrained
 
 PACKAGE = Path(pretrained.__file__).parent.parent
-ONE_COMMAND = ("train", "compare", "evaluate", "classify", "attend", "judge", "zoo")
+ONE_COMMAND = ("train", "compare", "evaluate", "classify", "attend", "rank", "zoo")
 """Commands that have a file of their own."""
 FILES = {
     "empty.toml": 'models = ["rff-max"]\ndata = ""\n',
@@ -97,15 +97,15 @@ MISTAKES = [
     ("embed box.obj -o rows.txt", "rows.txt|.npz"),
     ("export --model {plain} -o model.h5", ".pt2 or .onnx, got model.h5"),
     ("export --model {plain}", "--out"),
-    ("judge all.csv --columns item", "item=uid"),
-    ("judge all.csv --columns thing=uid", "'thing'"),
-    ("judge all.csv --columns item=uid", "'uid'"),
-    ("judge all.csv -o verdict.doc", "verdict.doc"),
-    ("judge all.csv all.csv", "2 times"),
-    ("judge all.parquet", "give a CSV file"),
-    ("judge all.csv --level 1", "level must be in (0, 1)"),
-    ("judge all.csv --deterministic forest", "'forest'"),
-    ("judge .", "predictions.csv"),
+    ("rank all.csv --columns item", "item=uid"),
+    ("rank all.csv --columns thing=uid", "'thing'"),
+    ("rank all.csv --columns item=uid", "'uid'"),
+    ("rank all.csv -o ranking.doc", "ranking.doc"),
+    ("rank all.csv all.csv", "2 times"),
+    ("rank all.parquet", "give a CSV file"),
+    ("rank all.csv --level 1", "level must be in (0, 1)"),
+    ("rank all.csv --deterministic forest", "'forest'"),
+    ("rank .", "predictions.csv"),
     ("zoo isab16-pma", "no trained model is called 'isab16-pma'"),
     ("data show modelnet50", "'modelnet50' is neither a folder nor the name of a dataset|modelnet40"),
     ("data show two.toml", "is a file: give the folder of a dataset"),

@@ -87,11 +87,11 @@ def test_metrics_follow_from_the_predictions(done, clouds_folder):
         assert len(one.metrics) == 6
         assert one.result.parameters == sum(parameter.numel() for parameter in model.parameters())
     accuracies = [one.metrics["accuracy"] for one in done.runs]
-    first = done.verdicts[24].pair("isab4-pma", "rff-max")
+    first = done.rankings[24].pair("isab4-pma", "rff-max")
     assert first.difference == pytest.approx(np.mean(accuracies[:2]) - np.mean(accuracies[2:]))
 
 
-def test_compare_and_judge_give_one_verdict(done, tmp_path):
+def test_compare_and_rank_give_one_conclusion(done, tmp_path):
     """From the comparison, from its folder, from its predictions.csv, and from the predictions of its runs."""
     folder, rng = shutil.copytree(done.folder, tmp_path / "copy"), np.random.default_rng(0)
     for run in make_runs(done.experiment, folder):
@@ -100,12 +100,12 @@ def test_compare_and_judge_give_one_verdict(done, tmp_path):
         save_predictions(replace(kept, logits=right + rng.normal(size=right.shape)), run.folder)
     comparison = gather(done.experiment, folder, [run.read() for run in make_runs(done.experiment, folder)])
     save_tables(comparison)
-    ours = comparison.verdicts[24]
+    ours = comparison.rankings[24]
     pair = ours.pair("rff-max", "isab4-pma")
     assert 0 < pair.p < 0.9
     runs = sorted(folder.glob("runs/*/predictions.npz"))
     for given, suffix in ((folder, ""), (folder / "predictions.csv", ""), (folder / "runs", "-n24"), (runs, "-n24")):
-        theirs = pointset.judge(given)
+        theirs = pointset.rank(given)
         same = theirs.pair(f"rff-max{suffix}", f"isab4-pma{suffix}")
         assert (same.difference, same.interval, same.p) == (pair.difference, pair.interval, pair.p)
         np.testing.assert_allclose(*[[astuple(row.interval) for row in one.rows] for one in (theirs, ours)], rtol=1e-12)
@@ -149,7 +149,7 @@ def test_a_baseline_runs_beside_networks(clouds_folder, tmp_path):
     network, baseline = (line.split() for line in found.table().splitlines()[2:])
     assert (network.count("-"), baseline.count("-")) == (0, 2)
     assert found.rows[1].seconds > 0
-    assert "network is distinguishably better than features-svm." in (out / "report.html").read_text()
+    assert "network is significantly better than features-svm." in (out / "report.html").read_text()
 
 
 @pytest.fixture(scope="module")

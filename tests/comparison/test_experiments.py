@@ -16,11 +16,11 @@ from pointset import Comparison, DataOptions, ModelOptions, PointsetError, Recip
 from pointset.commands.flags import Chosen, Options, quick_options
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Metric, Published, Row
-from pointset.comparison.pairs import NOT_DISTINGUISHABLE, Pair
+from pointset.comparison.pairs import NOT_SIGNIFICANT, Pair
+from pointset.comparison.ranking import ModelRow, Ranking
 from pointset.comparison.runs import FinishedRun, Run, make_runs
 from pointset.comparison.statistics import Interval
 from pointset.comparison.tables import as_latex, format_table, make_cells
-from pointset.comparison.verdict import ModelRow, Verdict
 from pointset.evaluation.costs import Cost
 from pointset.tasks import MaxRegression, shipped_experiment, task_recipe
 from pointset.tasks.classification import Classification
@@ -313,8 +313,8 @@ def pair(first: str, second: str, difference: float, p: float | None, p_runs: fl
     return Pair(first, second, difference, 0.1, interval, p, p_runs, None)
 
 
-def verdict_of(runs: Sequence[Run], points: int | None, pairs: Sequence[Pair], metric: Metric) -> Verdict:
-    """A verdict with these pairs; all others are distinguishable."""
+def ranking_of(runs: Sequence[Run], points: int | None, pairs: Sequence[Pair], metric: Metric) -> Ranking:
+    """A ranking with these pairs; all others differ significantly."""
     models = {one.model: one.metrics[metric.name] for one in runs if one.points == points}
     known = {frozenset((one.first, one.second)) for one in pairs}
     both = [(a, b) for a, b in itertools.combinations(models, 2) if frozenset((a, b)) not in known]
@@ -323,7 +323,7 @@ def verdict_of(runs: Sequence[Run], points: int | None, pairs: Sequence[Pair], m
     for model, mean in models.items():
         interval = metric.inside(Interval(mean - 1, mean + 1)) if count[model] > 1 else None
         rows.append(ModelRow(model, count[model], False, mean, None, interval))
-    return Verdict(tuple(sorted(rows, key=lambda row: -metric.merit(row.mean))), (*pairs, *rest), 10, metric=metric)
+    return Ranking(tuple(sorted(rows, key=lambda row: -metric.merit(row.mean))), (*pairs, *rest), 10, metric=metric)
 
 
 def rows_of(runs: Sequence[Run], pairs=None, costs=None, published=None) -> list[Row]:
@@ -331,8 +331,8 @@ def rows_of(runs: Sequence[Run], pairs=None, costs=None, published=None) -> list
     models, seeds = tuple(Entry("rff-max", label=label) for label in labels), {one.seed: None for one in runs}
     task = Unsaved(points=tuple(points))
     experiment = Experiment(task=task, models=models, seeds=tuple(seeds), published=published or {})
-    verdicts = {size: verdict_of(runs, size, (pairs or {}).get(size, ()), METRICS[0]) for size in points}
-    return Comparison(experiment, runs, verdicts, costs or {}, [], Path()).rows
+    rankings = {size: ranking_of(runs, size, (pairs or {}).get(size, ()), METRICS[0]) for size in points}
+    return Comparison(experiment, runs, rankings, costs or {}, [], Path()).rows
 
 
 def test_rows_are_means_with_sample_deviations():
@@ -355,7 +355,7 @@ def test_differences_from_the_best():
     runs = [run("a", 0.5), run("b", 0.8), run("c", 0.79), run("a", 0.9, 7), run("b", 0.6, 7)]
     pairs = {24: [pair("a", "b", -0.3, 0.01), pair("b", "c", 0.01, 0.05)], 7: [pair("a", "b", 0.3, 0.049)]}
     rows = rows_of(runs, pairs)
-    assert [row.against_best for row in rows] == ["-30.0", "best", NOT_DISTINGUISHABLE, "best", "-30.0"]
+    assert [row.against_best for row in rows] == ["-30.0", "best", NOT_SIGNIFICANT, "best", "-30.0"]
     assert [row.best for row in rows] == [False, True, False, True, False]
     assert [row.best for row in rows_of([run("first", 0.5), run("second", 0.5)])] == [True, False]
 
@@ -367,7 +367,7 @@ def test_one_seed_is_named(p_runs, words):
 
 
 @pytest.mark.parametrize(
-    ("ours", "published", "verdict"),
+    ("ours", "published", "expected"),
     [
         # .02^2 / 3 and .02^2 / 6 add up to .01414^2; twice that is .0283.
         ((0.78, 0.80, 0.82), (0.772, 0.02, 6), "agrees"),
@@ -379,11 +379,11 @@ def test_one_seed_is_named(p_runs, words):
         ((0.80, 0.80), (0.75, 0.0, 1), "above by 5.0 (no spread)"),
     ],
 )
-def test_a_verdict_measures_in_standard_errors_of_the_difference(ours, published, verdict):
+def test_the_published_value_is_compared_in_standard_errors_of_the_difference(ours, published, expected):
     runs = [run("a", accuracy, seed=seed) for seed, accuracy in enumerate(ours)]
     (row,) = rows_of(runs, published={"a": {24: Published(*published), 7: Published(0.1, 0.1, 1)}})
     found = row.metrics["accuracy"]
-    assert (found.published, found.verdict(METRICS[0])) == (Published(*published), verdict)
+    assert (found.published, found.against_published(METRICS[0])) == (Published(*published), expected)
 
 
 def columns(rows: Sequence[Row], metrics: Sequence[Metric] = METRICS, **options) -> list[str]:
@@ -402,7 +402,7 @@ def test_the_table_leaves_out_what_says_nothing():
     costly = columns(rows_of([run("a", 0.5)], costs={24: {"a": COST}}))
     assert costly == [*alone[:-1], "M mult-adds", "ms a set", "train s"]
     published = columns(rows_of([run("a", 0.5), run("a", 0.6, seed=1)], published={"a": {24: Published(0.5, 0.1, 5)}}))
-    assert published == [*seeds[:3], "published %", "verdict", *seeds[3:]]
+    assert published == [*seeds[:3], "published %", "against published", *seeds[3:]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -422,12 +422,12 @@ def test_a_task_says_which_way_is_better_and_how_its_metrics_are_written():
     published = {"SAB + PMA": {"worst": Published(5.0, 0.25, 5)}}
     experiment = Experiment(task=Errors(), seeds=(0, 1), published=published)
     pairs = [pair("rFF + max", "SAB + PMA", -2.375, 0.01)]
-    verdict = verdict_of(runs, None, pairs, Errors.measured[0])
-    rows = Comparison(experiment, runs, {None: verdict}, {}, [], Path()).rows
+    ranking = ranking_of(runs, None, pairs, Errors.measured[0])
+    rows = Comparison(experiment, runs, {None: ranking}, {}, [], Path()).rows
     assert [(row.best, row.against_best) for row in rows] == [(True, "best"), (False, "+2.38")]
     assert rows[0].metrics["MAE"].interval.low < 0, "no share: it is not cut off at 0"
     both = ["MAE", "MAE 95 % interval", "against the best", "worst", "worst 95 % interval", "worst published"]
-    assert columns(rows, Errors.measured) == ["model", *both, "worst verdict", "parameters", "train s"]
+    assert columns(rows, Errors.measured) == ["model", *both, "worst against published", "parameters", "train s"]
     assert "worst 95 % interval" not in columns(rows, Errors.measured, brief=True)
     table = format_table(make_cells(rows, Errors.measured))
     assert "3.00 ± 0.71" in table

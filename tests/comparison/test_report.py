@@ -1,4 +1,4 @@
-"""The content of a report, and its pages: results from the folders of runs, tables, verdicts, sections and figures."""
+"""The content of a report, and its pages: results from the folders of runs, tables, rankings, sections and figures."""
 
 import json
 import re

@@ -22,9 +22,9 @@ import torch
 import toy
 
 import pointset
-from pointset import PointsetError, Recipe, judge, read_experiment
+from pointset import PointsetError, Recipe, rank, read_experiment
 from pointset.commands.zoo import zoo
-from pointset.comparison.judge import read_tables
+from pointset.comparison.rank import read_tables
 from pointset.comparison.report.sections import commit_of, machine_of
 from pointset.comparison.results import as_dict, gather, origins
 from pointset.comparison.runs import check_folder, make_runs
@@ -228,7 +228,7 @@ def test_texts_of_every_table_are_no_formulas_and_read_back_unchanged_and_number
     write_guesses(guessed, [Guess(f"{text}/a.off", ((text, 0.9), ("x", 0.1)), 0.3, 16, text) for text in TEXTS])
     table, names = read_tables([guessed]), [*TEXTS]
     assert table["label"].tolist() == table["prediction"].tolist() == names
-    assert judge(guessed).rows[0].mean == 1
+    assert rank(guessed).rows[0].mean == 1
     Embedded("=model", names, names, np.ones((len(names), 2), np.float32), names).save(embedded)
     assert not any(map(has_formula, (results, guessed, embedded)))
 

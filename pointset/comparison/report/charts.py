@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from pointset.comparison.metric import Row
+from pointset.comparison.ranking import Ranking
 from pointset.comparison.task import Results
-from pointset.comparison.verdict import Verdict
 from pointset.viz.charts import (
     Dot,
     draw_frontier,
@@ -109,27 +109,27 @@ def pareto(results: Results) -> Figure | None:
     return legend(figure, results, [row.model for row, _ in costs])
 
 
-def draw_matrix(verdict: Verdict) -> Figure | None:
+def draw_matrix(ranking: Ranking) -> Figure | None:
     """Differences of all pairs of the best models, row minus column, as a multiple comparison matrix.
 
     Ismail-Fawaz et al., "An approach to multiple comparison benchmark evaluations" (arXiv 2305.11921). Blue: the row is
     significantly better; orange: worse. None for a single model.
     """
-    rows = verdict.rows[:MOST_SHOWN]
+    rows = ranking.rows[:MOST_SHOWN]
     if len(rows) < 2:
         return None
     figure, (axes,) = make_panels(1, 1, 0.8 + 0.3 * len(rows))
     for (y, first), (x, second) in itertools.permutations(enumerate(rows), 2):
-        pair = verdict.pair(first.model, second.model)
-        if pair.distinguishable:
-            color = COLORS[0] if verdict.metric.merit(pair.difference) > 0 else COLORS[1]
+        pair = ranking.pair(first.model, second.model)
+        if pair.significant:
+            color = COLORS[0] if ranking.metric.merit(pair.difference) > 0 else COLORS[1]
             axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=color, alpha=0.3, lw=0))
-        text = verdict.metric.write(pair.difference, sign="+").replace("-", "\N{MINUS SIGN}")
-        weight, color = ("bold", INK) if pair.distinguishable else ("normal", FAINT)
+        text = ranking.metric.write(pair.difference, sign="+").replace("-", "\N{MINUS SIGN}")
+        weight, color = ("bold", INK) if pair.significant else ("normal", FAINT)
         axes.text(x, y, text, ha="center", va="center", fontsize=7, weight=weight, color=color)
     axes.set(xlim=(-0.5, len(rows) - 0.5), ylim=(len(rows) - 0.5, -0.5))
     names = [plain_label(shorten(row.model, NAME_WIDTH, 7)) for row in rows]
-    means = [verdict.metric.write(row.mean) for row in rows]
+    means = [ranking.metric.write(row.mean) for row in rows]
     axes.set_yticks(range(len(rows)), [f"{name}  {mean}" for name, mean in zip(names, means, strict=True)])
     axes.set_xticks(range(len(rows)), names, rotation=40, ha="left", rotation_mode="anchor")
     axes.tick_params(length=0, labelsize=7, top=True, labeltop=True, bottom=False, labelbottom=False)

@@ -44,10 +44,10 @@ def sections(comparison: Comparison) -> Iterator[Section]:
 
 def _common_sections(comparison: Comparison, results: Results) -> Iterator[Section]:
     """The sections of one size that every task has."""
-    metric, verdict = results.metric, comparison.verdicts[results.points]
-    if verdict.pairs:
-        text = f"{PAIRS_TEXT} {verdict.method}"
-        yield Section("Significant differences", text, draw_matrix(verdict), "matrix", verdict.pair_table())
+    metric, ranking = results.metric, comparison.rankings[results.points]
+    if ranking.pairs:
+        text = f"{PAIRS_TEXT} {ranking.method}"
+        yield Section("Significant differences", text, draw_matrix(ranking), "matrix", ranking.pair_table())
     bars = any(summary.interval for row in results.rows.values() for summary in row.metrics.values())
     text = PARETO_TEXT + "; bars are 95 % intervals" * bars + "."
     yield Section(f"{metric.name[:1].upper()}{metric.name[1:]} against cost", text, pareto(results), "pareto")
@@ -79,7 +79,7 @@ def report_texts(comparison: Comparison) -> dict[str, Any]:
     commits, machines = _distinct(map(commit_of, made)), _distinct(map(machine_of, made))
     seeds = ", ".join(map(str, experiment.seeds))
     return {
-        "verdicts": comparison.sentences(),
+        "rankings": comparison.sentences(),
         "costs": f"{costs} of one training (processor time without a GPU).",
         "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.facts.title}",
         "command": command().replace(" --report", ""),  # with --report the command would not run anything

@@ -11,7 +11,7 @@ from command_line import succeed
 from scipy import stats
 
 import pointset
-from pointset import PointsetError, judge
+from pointset import PointsetError, rank
 from pointset.comparison.pairs import Design, compare_models
 from pointset.comparison.statistics import (
     Spread,
@@ -48,28 +48,28 @@ def frame():
     return predictions({"network": 0.9, "svm": 0.89, "tree": 0.6})
 
 
-def test_a_verdict_says_who_is_best_and_who_is_not_distinguishable(frame):
-    verdict = judge(frame)
+def test_a_ranking_names_the_best_and_the_differences_that_are_not_significant(frame):
+    ranking = rank(frame)
     shares = (frame.label == frame.prediction).groupby(frame.model).mean().sort_values(ascending=False)
-    assert {row.model: row.mean for row in verdict.rows} == pytest.approx(shares.to_dict())
-    assert [row.model for row in verdict.rows] == [*shares.index]
-    assert verdict.pair("tree", verdict.best).distinguishable
-    assert not verdict.pair("network", "svm").distinguishable
-    second = verdict.rows[1].model
-    assert f"not distinguishable from: {second}" in verdict.summary()
-    assert f"{ITEMS} items and 3 seeds cannot tell differences below" in str(verdict)
-    assert "level 0.05" in str(verdict)
+    assert {row.model: row.mean for row in ranking.rows} == pytest.approx(shares.to_dict())
+    assert [row.model for row in ranking.rows] == [*shares.index]
+    assert ranking.pair("tree", ranking.best).significant
+    assert not ranking.pair("network", "svm").significant
+    second = ranking.rows[1].model
+    assert f"no significant difference from: {second}" in ranking.summary()
+    assert f"percentage points ({ITEMS} items, 3 seeds)" in str(ranking)
+    assert "level 0.05" in str(ranking)
 
 
 def test_rows_may_be_in_any_order_in_files_and_under_other_names(frame, tmp_path):
-    expected, paths = judge(frame).as_dict(), []
+    expected, paths = rank(frame).as_dict(), []
     for (model, seed), part in frame.groupby(["model", "seed"]):
         paths.append(tmp_path / f"{model}-seed{seed}.csv")
         part[["item", "label", "prediction"]].to_csv(paths[-1], index=False)
-    assert judge(frame.sample(frac=1, random_state=0)).as_dict() == expected
-    assert pointset.judge(paths).as_dict() == expected
+    assert rank(frame.sample(frac=1, random_state=0)).as_dict() == expected
+    assert pointset.rank(paths).as_dict() == expected
     other = {"item": "uid", "label": "truth"}
-    assert judge(frame.rename(columns=other), other).as_dict() == expected
+    assert rank(frame.rename(columns=other), other).as_dict() == expected
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_rows_may_be_in_any_order_in_files_and_under_other_names(frame, tmp_path
 def test_numbers_are_the_same_classes_however_they_are_written(labels, guesses, tmp_path):
     """A table with a gap has floats, one with an abstention texts: 0 % were right, or an item had two equal labels."""
     table = pandas.DataFrame({"item": [0, 1], "label": labels, "prediction": guesses})
-    assert judge(table).rows[0].mean == 0.5
+    assert rank(table).rows[0].mean == 0.5
     table.to_csv(tmp_path / "odd.csv", index=False)
     table.assign(item=[0.0, 1.0], prediction=7).to_csv(tmp_path / "seven.csv", index=False)
-    assert [row.mean for row in judge([tmp_path / "odd.csv", tmp_path / "seven.csv"]).rows] == [0.5, 0]
+    assert [row.mean for row in rank([tmp_path / "odd.csv", tmp_path / "seven.csv"]).rows] == [0.5, 0]
 
 
 def test_predictions_of_runs_and_of_classify_are_read(tmp_path):
@@ -98,45 +98,45 @@ def test_predictions_of_runs_and_of_classify_are_read(tmp_path):
     np.savez(run / "predictions.npz", logits=logits, labels=[0, 1, 2, 2], names=list("abcd"), classes=list(LABELS))
     table = "name,true_class,class_1,probability_1\na,cup,cup,0.9\nb,cup,lamp,0.8\n"
     (tmp_path / "other.csv").write_text(table)
-    (row,) = judge(run / "predictions.npz").rows
+    (row,) = rank(run / "predictions.npz").rows
     assert (row.model, row.mean) == ("isab16-pma-n100", 0.75)
-    (row,) = judge(tmp_path / "other.csv").rows
+    (row,) = rank(tmp_path / "other.csv").rows
     assert (row.model, row.mean) == ("other", 0.5)
 
 
 def test_one_seed_judges_runs_and_says_so(frame):
-    verdict = judge(frame[frame.seed == 0])
-    assert verdict.pair("network", "tree").runs_differ
-    assert not verdict.pair("network", "tree").distinguishable
-    assert "Every model has one run" in " ".join(verdict.sentences())
-    assert verdict.resolution() == ""
+    ranking = rank(frame[frame.seed == 0])
+    assert ranking.pair("network", "tree").runs_differ
+    assert not ranking.pair("network", "tree").significant
+    assert "Every model has one run" in " ".join(ranking.sentences())
+    assert ranking.detectable() == ""
 
 
 def test_few_items_and_seeds_tell_no_difference_and_no_text_speaks_of_more_than_100_points():
-    """From four items "cannot tell differences below 129.9 points" was said, and intervals of 500 points."""
+    """From four items a minimum detectable difference of 129.9 points was given, and intervals of 500 points."""
     few = predictions({"network": 0.5, "tree": 0.25}, seeds=2, items=4)
     few.loc[few.seed == 1, "prediction"] = few["label"]
-    verdict = judge(few)
-    assert min(pair.design.resolution() for pair in verdict.pairs) > 1
-    assert "4 items and 2 seeds can tell no difference" in verdict.resolution()
-    assert not [word for word in re.findall(r"[\d.]+", str(verdict)) if float(word.strip(".") or 0) > 100]
-    assert verdict.pairs[0].interval.high > 1, "the numbers themselves are kept"
+    ranking = rank(few)
+    assert min(pair.design.detectable() for pair in ranking.pairs) > 1
+    assert "more than 100 percentage points (4 items, 2 seeds)" in ranking.detectable()
+    assert not [word for word in re.findall(r"[\d.]+", str(ranking)) if float(word.strip(".") or 0) > 100]
+    assert ranking.pairs[0].interval.high > 1, "the numbers themselves are kept"
 
 
 def test_models_that_agree_on_every_item_do_not_say_what_can_be_told(frame):
-    """Two models that never differ have no variance: "cannot tell differences below 0.0 points" was said of them."""
+    """Two models that never differ have no variance: no minimum detectable difference is given for them."""
     svm = frame[(frame.model == "svm") & (frame.seed == 0)]
-    verdict = judge(pandas.concat([svm, svm.assign(model="copy")]), deterministic=["svm", "copy"])
-    assert verdict.pair("svm", "copy").difference == 0
-    assert "cannot tell" not in str(verdict)
+    ranking = rank(pandas.concat([svm, svm.assign(model="copy")]), deterministic=["svm", "copy"])
+    assert ranking.pair("svm", "copy").difference == 0
+    assert "detectable" not in str(ranking)
 
 
 def test_a_model_without_a_seed_stands_beside_networks_with_seeds(frame):
     once = frame[(frame.model != "svm") | (frame.seed == 0)]
-    assert judge(once).pair("svm", "network").p is None
-    assert "svm has one run, which" in str(judge(once))
-    named = judge(once, deterministic="svm")
-    assert named.pair("svm", "tree").distinguishable
+    assert rank(once).pair("svm", "network").p is None
+    assert "svm has one run, so the test" in str(rank(once))
+    named = rank(once, deterministic="svm")
+    assert named.pair("svm", "tree").significant
     assert {row["model"]: row["seeds"] for row in named.table()} == {"svm": "none", "network": "3", "tree": "3"}
 
 
@@ -161,15 +161,15 @@ def test_a_model_without_a_seed_stands_beside_networks_with_seeds(frame):
 )
 def test_bad_tables_are_refused_in_one_sentence(frame, change, words):
     with pytest.raises(PointsetError) as error:
-        judge(change(frame[frame.model == "network"].reset_index(drop=True)))
+        rank(change(frame[frame.model == "network"].reset_index(drop=True)))
     assert all(word in str(error.value) for word in words)
 
 
 def test_the_command_prints_and_writes(frame, tmp_path, capsys):
     frame.to_csv(tmp_path / "all.csv", index=False)
     outputs = [tmp_path / name for name in ("v.md", "v.tex", "v.svg")]
-    command = ["judge", tmp_path / "all.csv", "-o", *outputs]
-    assert "distinguishable" in succeed(capsys, *command)
+    command = ["rank", tmp_path / "all.csv", "-o", *outputs]
+    assert "significant" in succeed(capsys, *command)
     markdown, latex, matrix = (path.read_text() for path in outputs)
     assert markdown.count("| tree") == 1
     assert latex.count(r"\toprule") == 2
@@ -179,12 +179,12 @@ def test_the_command_prints_and_writes(frame, tmp_path, capsys):
 def test_names_of_models_and_classes_are_text(frame, tmp_path, capsys):
     odd = "a_b|<b>x</b>\n`\x1b[31m"
     frame = frame.replace({"model": {"svm": odd}}).replace({"label": {"cup": odd}, "prediction": {"cup": odd}})
-    verdict = judge(frame)
-    for text in (str(verdict), verdict.as_latex(), verdict.as_markdown()):
+    ranking = rank(frame)
+    for text in (str(ranking), ranking.as_latex(), ranking.as_markdown()):
         assert "\x1b" not in text
         assert "<b>x</b>\n" not in text
-    assert "a_b|<b>x</b>" in str(verdict)
-    assert r"a_b\|\<b\>x\</b\>\\n\`" in verdict.as_markdown()
+    assert "a_b|<b>x</b>" in str(ranking)
+    assert r"a_b\|\<b\>x\</b\>\\n\`" in ranking.as_markdown()
 
 
 def draw(rng, models, seeds, items, deviations, gaps):
@@ -288,7 +288,7 @@ def test_p_values_and_intervals_of_all_pairs_hold_together(pair):
         spreads = measure_spreads(scores)
         one = estimate_difference(spreads[found.first], spreads[found.second])
         assert found.p == pytest.approx(stats.studentized_range.sf(2**0.5 * one.t, 3, one.freedom), abs=1e-9)
-        assert found.distinguishable == (found.interval.low > 0 or found.interval.high < 0) == (found.p < 0.1)
+        assert found.significant == (found.interval.low > 0 or found.interval.high < 0) == (found.p < 0.1)
 
 
 def test_single_runs_are_compared_by_mcnemars_test_and_models_never(pair):
@@ -296,7 +296,7 @@ def test_single_runs_are_compared_by_mcnemars_test_and_models_never(pair):
     (found,) = compare_models(one)
     assert found.p_runs == mcnemar(*(own[0] for own in one.values()))
     assert (found.p, found.interval, found.design) == (None, None, None)
-    assert not found.distinguishable
+    assert not found.significant
     (known,) = compare_models(one, fixed=[*one])
     assert known.p is not None
     single, several = compare_models(one | {"m2": pair["m0"]}, fixed=["m0"])[:2]
@@ -317,7 +317,7 @@ def test_few_items_tell_as_little_as_a_sign_test(items):
     """All items are right for one model and wrong for the other: the exact p-value is 2^(1 - items)."""
     right = np.ones((3, items), bool)
     (pair,) = compare_models({"a": right, "b": ~right})
-    assert pair.distinguishable == (2.0 ** (1 - items) < 0.05)
+    assert pair.significant == (2.0 ** (1 - items) < 0.05)
 
 
 @pytest.mark.slow
@@ -325,7 +325,7 @@ def test_few_items_tell_as_little_as_a_sign_test(items):
 def test_equally_good_models_differ_in_at_most_the_level(deviations):
     rng, tables = np.random.default_rng(1), 400
     found = [compare_models(draw(rng, 4, 3, 300, deviations, [0] * 4)) for _ in range(tables)]
-    share = sum(any(pair.distinguishable for pair in pairs) for pairs in found) / tables
+    share = sum(any(pair.significant for pair in pairs) for pairs in found) / tables
     assert share <= 0.05 + 2 * (0.05 * 0.95 / tables) ** 0.5
 
 
@@ -334,7 +334,7 @@ def test_the_rule_whose_level_was_simulated_is_that_of_the_package(name):
     case = levels.CASES[name]
     parts = levels.Parts.of(levels.simulate(np.random.default_rng(0), case, 20, case.gap))
     there = [compare_models({str(model): runs > 0 for model, runs in enumerate(table)}) for table in parts.right]
-    found = np.array([[pair.distinguishable for pair in pairs] for pairs in there])
+    found = np.array([[pair.significant for pair in pairs] for pairs in there])
     assert 0.1 < found.mean() < 0.9
     np.testing.assert_array_equal(levels.RULES[levels.CHOSEN](parts), found)
 
@@ -345,10 +345,10 @@ def test_the_resolution_is_the_difference_at_which_the_test_begins_to_reject():
     spreads = [*measure_spreads(scores).values()]
     design = Design.of(*spreads, models=2, level=0.05)
     apart = spreads[0].item_means - spreads[1].item_means
-    at = [crossed_estimate(spreads, apart - apart.mean() + design.resolution() * share).p_value for share in (0.9, 1.1)]
+    at = [crossed_estimate(spreads, apart - apart.mean() + design.detectable() * share).p_value for share in (0.9, 1.1)]
     assert at[0] > 0.05 > at[1]
 
 
 def test_more_seeds_and_items_resolve_smaller_differences(pair):
     design = compare_models(pair)[0].design
-    assert design.resolution(seeds=8) < design.resolution() > design.resolution(items=600)
+    assert design.detectable(seeds=8) < design.detectable() > design.detectable(items=600)

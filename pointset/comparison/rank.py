@@ -1,4 +1,4 @@
-"""Judge predictions of any classifiers, from files and folders of this or another package.
+"""Rank models by predictions, from tables, files and folders of this or another package.
 
 A table has one row for each item, model and seed, with the columns item, label, prediction, model and seed. It is of
 one data set, which a column `data` may name. Columns of other names are found by `COLUMN_ALIASES`, or named by the
@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Bool
 from numpy import ndarray
 
+from pointset.comparison.ranking import Ranking, rank_models
 from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, check_level
-from pointset.comparison.verdict import Verdict, give_verdict
 from pointset.errors import PointsetError, quoted
 from pointset.runs.files import require_file
 from pointset.runs.spreadsheets import from_text
@@ -39,25 +39,25 @@ IN_NAME = re.compile(r"[-_.]seed(\d+)$")
 PREDICTIONS_CSV, PREDICTIONS_NPZ = "predictions.csv", "predictions.npz"
 
 
-def judge(
+def rank(
     predictions: "DataFrame | Mapping[str, Any] | str | Path | Sequence[str | Path]",
     columns: Mapping[str, str] | None = None,
     *,
     level: float = SIGNIFICANCE_LEVEL,
     deterministic: Sequence[str] = (),
-) -> Verdict:
-    """Judge predictions of any classifiers on the same items: which models differ, for new seeds and new items?
+) -> Ranking:
+    """Rank models by their predictions on the same items, and test each difference for new seeds and new items.
 
     Args:
         predictions: a table with one row for each item, model and seed, with the columns item, label, prediction, model
             and seed; or files of such tables, a folder of runs, or the folder of a comparison; see
-            `pointset.comparison.judge`.
+            `pointset.comparison.rank`.
         columns: names of columns that are named otherwise, such as {"item": "uid", "label": "truth"}.
         level: probability of any error in a table of equally good models.
         deterministic: models whose training has no seed, such as a support vector machine; a list of names, or one.
 
     Returns:
-        The verdict; printed, it is the text of `pointset judge`.
+        The ranking; `str` of it is the text of `pointset rank`.
 
     Raises:
         PointsetError: a file or a column is missing, an item is missing or stands twice for a run, labels of an item
@@ -66,7 +66,7 @@ def judge(
     Example:
         >>> table = {"item": [0, 1, 0, 1], "label": [3, 5, 3, 5], "prediction": [3, 5, 3, 3],
         ...          "model": ["svm", "svm", "tree", "tree"], "seed": [0, 0, 0, 0]}
-        >>> pointset.judge(table).summary()
+        >>> pointset.rank(table).summary()
         'On 2 items, svm has the best accuracy, 100.0 %; with one seed this may be chance.'
     """
     check_level(level)
@@ -82,7 +82,7 @@ def judge(
             raise PointsetError(
                 f"deterministic names {quoted(model)}, which is not a model: there are {', '.join(models)}"
             )
-    return replace(give_verdict(right_answers(table), level=level, fixed=deterministic), of_tables=True)
+    return replace(rank_models(right_answers(table), level=level, fixed=deterministic), of_tables=True)
 
 
 def find_files(path: Path) -> list[Path]:
@@ -233,7 +233,7 @@ def right_answers(table: "DataFrame") -> dict[str, Bool[ndarray, "seeds items"]]
     """
     if len(data := table["data"].unique()) > 1:
         known = ", ".join(data)
-        raise PointsetError(f"the predictions are of {len(data)} data sets ({known}): judge those of one at a time")
+        raise PointsetError(f"the predictions are of {len(data)} data sets ({known}): rank those of one at a time")
     keys = ["model", "seed", "item"]
     if (again := table.duplicated(keys)).any():
         first = table[again].iloc[0]
@@ -257,7 +257,7 @@ def _require_same_items(there: "DataFrame") -> None:
     """Raise a PointsetError that names the run with the fewest items, and the run that has what it lacks."""
     counts = there.sum(axis=1)
     if there.shape[1] < 2:
-        raise PointsetError("there is one item: a verdict needs at least 2")
+        raise PointsetError("there is one item: a comparison needs at least 2")
     if counts.min() == there.shape[1]:
         return
     fewest = counts.idxmin()

@@ -1,4 +1,4 @@
-"""A verdict on models as text and tables: which differ, and which differences the data can tell."""
+"""Models ranked by a metric, as text and tables, with a test of each difference and the minimum detectable one."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,13 +21,13 @@ SHOWN_PAIRS = 12
 MORE_SEEDS = (5, 8, 10, 15, 20)
 """Numbers of seeds that may be recommended."""
 FINER = 0.7
-"""More seeds are recommended if they tell this share of the differences that these cannot."""
+"""More seeds are recommended if they lower the minimum detectable difference to this share."""
 ACCURACY = Metric("accuracy", higher_is_better=True, digits=1, share=True, head="accuracy %")
 
 
 @dataclass(frozen=True)
 class ModelRow:
-    """One model of a verdict."""
+    """One model of a ranking."""
 
     model: str
     runs: int
@@ -42,8 +42,8 @@ class ModelRow:
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
-    """What scores say about models; `str(verdict)` is its text."""
+class Ranking:
+    """Models ranked by their scores, with the tests of all pairs; `str` of it is its text."""
 
     rows: tuple[ModelRow, ...]
     """The models, best first."""
@@ -107,15 +107,15 @@ class Verdict:
                 "difference": self.metric.write(pair.difference, sign="+"),
                 self._interval_title: self.metric.write_interval(pair.interval and self._inside(pair.interval), "+"),
                 "p": write_p(pair.p if pair.p is not None else pair.p_runs),
-                "verdict": pair.verdict,
+                "conclusion": pair.conclusion,
             }
             for pair in ordered[:most]
         ]
         return without_empty(table)
 
     def sentences(self) -> list[str]:
-        """The verdict in words: who is best, what the data can tell, and what it lacks."""
-        return [text for text in (self.summary(), self.resolution(), self._caution()) if text]
+        """Return sentences: the best model, the minimum detectable difference, and cautions."""
+        return [text for text in (self.summary(), self.detectable(), self._caution()) if text]
 
     def summary(self) -> str:
         """One sentence for a paper."""
@@ -124,43 +124,44 @@ class Verdict:
         where = f"On {self.items:,} items, " if self.items > 1 else ""
         mean = f"{self.metric.write(best.mean)}{unit}{interval}"
         text = f"{where}{best.model} has the best {self.metric.name}, {mean}"
-        level = [model for model in others if not self.pair(self.best, model).distinguishable]
+        level = [model for model in others if not self.pair(self.best, model).significant]
         if not others:
             return text + "."
         if not level:
-            return text + f", distinguishable from {'the other model' if len(others) == 1 else 'every other model'}."
+            return (
+                text + f", significantly better than {'the other model' if len(others) == 1 else 'every other model'}."
+            )
         if all(self.pair(self.best, model).p is None for model in level):
             return text + "; with one seed this may be chance."
-        return text + f"; not distinguishable from: {', '.join(level)}."
+        return text + f"; no significant difference from: {', '.join(level)}."
 
-    def resolution(self) -> str:
-        """The differences from the best model that these seeds and items cannot tell, and what more would tell.
+    def detectable(self) -> str:
+        """Return the minimum detectable difference from the best model, also with more seeds or items.
 
-        Empty if nothing is known of the seeds.
+        Empty if no model has several runs.
         """
         of_best = [pair.design for pair in self.pairs if self.best in (pair.first, pair.second)]
-        designs = [design for design in of_best if design and design.resolution() > 0]  # models that differ somewhere
+        designs = [design for design in of_best if design and design.detectable() > 0]  # models that differ somewhere
         if not designs:
             return ""
         seeds = min((design.seeds for design in designs if design.seeds), default=0)
         of_items = f"{self.items:,} items" if self.items > 1 else ""
-        given = " and ".join(filter(None, (of_items, f"{seeds} seeds" if seeds else "")))
-        now = [design.resolution() for design in designs]
-        text = f"From {self.best}, {given} can tell no difference"
-        if self._can_tell(now):
-            text = f"From {self.best}, {given} cannot tell differences below {self._from_to(now)}"
+        sizes = ", ".join(filter(None, (of_items, f"{seeds} seeds" if seeds else "")))
+        now = [design.detectable() for design in designs]
+        smallest = self._from_to(now) if self._is_possible(now) else "more than 100 percentage points"
+        text = f"Minimum detectable difference from {self.best}: {smallest} ({sizes})"
         for more in (number for number in MORE_SEEDS if number > seeds > 0):
-            finer = [design.resolution(seeds=more) for design in designs]
-            if fmean(finer) < FINER * fmean(now) and self._can_tell(finer):
-                return f"{text}; {more} seeds would tell {self._from_to(finer)}."
-        wider = [design.resolution(items=4 * self.items) for design in designs]
-        if self.items == 1 or not self._can_tell(wider):
+            finer = [design.detectable(seeds=more) for design in designs]
+            if fmean(finer) < FINER * fmean(now) and self._is_possible(finer):
+                return f"{text}; {self._from_to(finer)} with {more} seeds."
+        wider = [design.detectable(items=4 * self.items) for design in designs]
+        if self.items == 1 or not self._is_possible(wider):
             return f"{text}."
-        hardly = "more seeds hardly help, " * bool(seeds)
-        return f"{text}; {hardly}{4 * self.items:,} items would tell {self._from_to(wider)}."
+        hardly = " (more seeds hardly lower it)" * bool(seeds)
+        return f"{text}; {self._from_to(wider)} with {4 * self.items:,} items{hardly}."
 
-    def _can_tell(self, differences: Sequence[float]) -> bool:
-        """False if even the largest difference that there can be is smaller than these: of shares, 100 points."""
+    def _is_possible(self, differences: Sequence[float]) -> bool:
+        """Return False if all these differences are larger than the metric allows: of shares, 100 percentage points."""
         return not self.metric.share or min(differences) < 1
 
     def _inside(self, interval: Interval) -> Interval:
@@ -170,7 +171,7 @@ class Verdict:
     def _from_to(self, values: Sequence[float]) -> str:
         most = 1.0 if self.metric.share else float("inf")
         low, high = (self.metric.write(min(end(values), most)) for end in (min, max))
-        return (low if low == high else f"{low} to {high}") + " points" * self.metric.share
+        return (low if low == high else f"{low} to {high}") + " percentage points" * self.metric.share
 
     def _caution(self) -> str:
         single = [row.model for row in self.rows if row.runs < 2 and not row.fixed]
@@ -179,13 +180,13 @@ class Verdict:
         which = f"{', '.join(single)} have one run each" if len(single) > 1 else f"{single[0]} has one run"
         which = "Every model has one run" if len(single) == len(self.rows) else which
         return (
-            f"{which}, which shows how the runs differ and not how the models do: give at least 2 seeds"
+            f"{which}, so the test compares runs, not models: give at least 2 seeds"
             f"{', or name the models that have no seed as deterministic' * self.of_tables}."
         )
 
     @property
     def method(self) -> str:
-        """How the verdict was made, with its level, in one sentence."""
+        """The test and its level, in one sentence."""
         known = [row for row in self.rows if row.fixed or row.runs > 1]
         correction = "studentised range of all models" if len(known) > 2 else "Student's t"
         return METHOD.format(correction=correction, level=self.level)
@@ -195,7 +196,7 @@ class Verdict:
         return {
             "items": self.items,
             "rows": [asdict(row) for row in self.rows],
-            "pairs": [asdict(pair) | {"distinguishable": pair.distinguishable} for pair in self.pairs],
+            "pairs": [asdict(pair) | {"significant": pair.significant} for pair in self.pairs],
             "level": self.level,
             "sentences": self.sentences(),
             "method": self.method,
@@ -204,7 +205,7 @@ class Verdict:
     def __str__(self) -> str:
         tables = [format_table(table) for table in (self.table(), self.pair_table(SHOWN_PAIRS)) if table]
         left = len(self.pairs) - SHOWN_PAIRS
-        more = [f"and {left:,} more pairs; -o verdict.md has all"] if left > 0 else []
+        more = [f"and {left:,} more pairs; -o ranking.md has all"] if left > 0 else []
         return "\n".join(["\n\n".join(tables), *more, "", *map(escaped, [*self.sentences(), self.method])])
 
     def as_markdown(self) -> str:
@@ -225,14 +226,14 @@ class Verdict:
         return {title: table for title, table in tables.items() if table}
 
 
-def give_verdict(
+def rank_models(
     scores: Mapping[str, ndarray],
     *,
     level: float = SIGNIFICANCE_LEVEL,
     fixed: Collection[str] = (),
     metric: Metric = ACCURACY,
-) -> Verdict:
-    """The verdict on the scores [seeds, items] of some models; see `compare_models`."""
+) -> Ranking:
+    """Rank models by their scores [seeds, items]; see `compare_models`."""
     spreads = measure_spreads(scores, fixed)
     rows = []
     for model, spread in spreads.items():
@@ -244,4 +245,4 @@ def give_verdict(
     ordered = {row.model: scores[row.model] for row in rows}
     items = next(iter(scores.values())).shape[1]
     pairs = compare_models(ordered, level, fixed)
-    return Verdict(tuple(rows), tuple(pairs), items, level, metric)
+    return Ranking(tuple(rows), tuple(pairs), items, level, metric)
