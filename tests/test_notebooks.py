@@ -154,13 +154,13 @@ def test_a_model_is_served(run: Any) -> None:
 
 
 @pytest.mark.slow
-def test_an_exported_model_is_run(run: Any) -> None:
+def test_an_exported_model_gives_the_probabilities_of_classify(run: Any) -> None:
     recipe = run("run")
-    assert recipe["about"]["normalize"].startswith("standardize: subtract the mean of all numbers")
-    test = pointset.load_dataset("shapes10", split="test", points=512, normalize="standardize")
-    expected = recipe["model"](test.points[:1])[0].detach().numpy()
-    assert recipe["logits"] == pytest.approx(expected, abs=1e-3)
-    assert recipe["about"]["classes"] == list(test.classes)
+    assert recipe["about"]["normalize"].startswith("center-standardize: subtract the mean")
+    assert recipe["about"]["classes"] == recipe["model"].classes
+    assert recipe["model"].temperature != 1
+    (expected,) = recipe["model"].predict_proba(recipe["cloud"])
+    assert recipe["probabilities"] == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.slow

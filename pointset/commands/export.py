@@ -9,8 +9,9 @@ from pointset.commands.trained import Model, load_model, require_network, usual
 def export(*, model: Model = None, output: Out, mask: bool = False) -> Result:
     """Write a trained model as a torch.export program or as ONNX, and check it against the model.
 
-    The file takes batches of any number of sets of any size. Its metadata describe its classes, inputs and
-    normalisation. It is written only if its logits equal the model's up to rounding.
+    The file takes batches of any number of sets of any size and returns logits and the probabilities of `pointset
+    classify`. Its metadata describe its classes, inputs and the preparation of the points. It is written only if its
+    outputs equal the model's up to rounding.
 
     Example: `pointset export --model runs/parts -o model.onnx --mask`
 
@@ -25,12 +26,12 @@ def export(*, model: Model = None, output: Out, mask: bool = False) -> Result:
     format_of(output)  # a wrong name fails before anything is loaded
     trained = load_model(model)
     require_network(trained, "exported")
-    difference = pointset.export_model(trained.network, output, mask=mask, description=trained.description)
+    difference = pointset.export_model(trained.network, output, mask=mask)
     facts = {"model": trained.name, "output": str(output), "bytes": output.stat().st_size}
     return Result(
         facts | {"difference": difference, "checked": [list(batch) for batch in CHECKED]},
         *usual(model),
         f"saved in {output}: {trained.description['model']['name']}, {output.stat().st_size / 1e6:.1f} MB",
-        f"largest difference between a logit and the model's: {difference:.1e} (checked on batches of 1 and 3 sets of "
-        "1, 100 and 1,500 points)",
+        f"largest difference from the model's outputs: {difference:.1e} (checked on batches of 1 and 3 sets of 1, 100 "
+        "and 1,500 points)",
     )

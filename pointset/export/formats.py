@@ -9,7 +9,7 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,11 @@ from torch.export import Dim, ExportedProgram
 
 from pointset.errors import PointsetError, require_extra
 from pointset.runs.atomic import check_writable
+from pointset.zoo.predicting import last_inputs
 
-RunModel = Callable[..., Tensor]
-"""points [B, n, inputs] and, if it was exported, mask [B, n] -> logits [B, classes]."""
+RunModel = Callable[..., Sequence[Tensor]]
+"""points [B, n, inputs] and, if it was exported, mask [B, n] -> logits and probabilities [B, classes]."""
+OUTPUTS = ("logits", "probabilities")
 
 DESCRIPTION = "pointset.json"
 """The name under which both formats keep the description of a model, as JSON."""
@@ -33,7 +35,7 @@ EXAMPLE = (3, 37)
 class Pt2:
     """A program of `torch.export`: used in Python with torch alone, or compiled by AOTInductor for C++.
 
-    In Python: `torch.export.load(file).module()(points)`.
+    In Python: `logits, probabilities = torch.export.load(file).module()(points)`.
     """
 
     suffix = ".pt2"
@@ -53,7 +55,10 @@ class Pt2:
 
 
 class Onnx:
-    """ONNX, for onnxruntime and other programs that read it; inputs `points` and `mask`, output `logits`."""
+    """ONNX, for onnxruntime and other programs that read it.
+
+    Inputs are `points` and, if it was exported, `mask`; outputs are `logits` and `probabilities`.
+    """
 
     suffix = ".onnx"
     title = "ONNX"
@@ -66,7 +71,7 @@ class Onnx:
             exported = torch.onnx.export(
                 program,
                 input_names=["points", "mask"][:count],
-                output_names=["logits"],
+                output_names=list(OUTPUTS),
                 dynamic_shapes=dynamic_shapes(count),
                 dynamo=True,
                 verbose=False,
@@ -83,9 +88,9 @@ class Onnx:
         options.intra_op_num_threads, options.inter_op_num_threads = 1, 1
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
-        def run(*inputs: Tensor) -> Tensor:
+        def run(*inputs: Tensor) -> list[Tensor]:
             feeds = {name: each.numpy() for name, each in zip(("points", "mask"), inputs, strict=False)}
-            return torch.from_numpy(session.run(["logits"], feeds)[0])
+            return [torch.from_numpy(output) for output in session.run(OUTPUTS, feeds)]
 
         return run
 
@@ -103,6 +108,30 @@ def format_of(path: Path) -> Pt2 | Onnx:
     return form
 
 
+class WithProbabilities(nn.Module):
+    """A model with logits and probabilities [B, classes] as outputs.
+
+    Probabilities are softmax(logits / temperature), with the temperature of each set as `predict` computes it: that of
+    the model, raised for out-of-distribution sets if the model has the statistics.
+
+    Args:
+        model: called as `model(points, mask) -> logits`.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return logits and probabilities; see the class."""
+        temperature, trust = getattr(self.model, "temperature", 1.0), getattr(self.model, "trust", None)
+        with last_inputs(self.model, record=trust is not None) as rows:
+            logits = self.model(points) if mask is None else self.model(points, mask)
+        if trust is not None:
+            temperature = temperature * trust.factors(trust.novelty(rows[-1]))
+        return logits, (logits.double() / temperature).softmax(dim=1).to(logits.dtype)
+
+
 def record(model: nn.Module, inputs: int, mask: bool) -> ExportedProgram:
     """Export the program of a copy of a model, on the CPU in evaluation mode, for any number of sets of any size.
 
@@ -112,7 +141,7 @@ def record(model: nn.Module, inputs: int, mask: bool) -> ExportedProgram:
     raises an error. Otherwise it would silently restrict the sizes of a .pt2 program, and ONNX would give wrong
     results. With `mask`, the second input is one [B, n].
     """
-    model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
+    model = WithProbabilities(copy.deepcopy(model).cpu().eval().requires_grad_(False)).eval()
     for module in model.modules():
         if hasattr(module, "allow_single_element"):
             # torch-geometric's batch norm branches on the number of rows; in evaluation mode both branches are equal.

@@ -1,9 +1,11 @@
 """Exports trained models to files that can be used without this package (.pt2), or without Python (ONNX).
 
-Before a file is put in place, its logits are compared with those of the model, for three set sizes and two batch sizes.
+Before a file is put in place, its outputs are compared with those of the model, for three sizes of sets and two of
+batches.
 """
 
 import copy
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,8 @@ import torch
 from torch import Tensor, nn
 
 import pointset
-from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError
-from pointset.export.formats import RunModel, format_of, record
+from pointset.export.formats import OUTPUTS, RunModel, WithProbabilities, format_of, record
 from pointset.inputs import require_model
 from pointset.runs.atomic import write_for_user
 from pointset.runs.progress import progress_bar
@@ -26,7 +27,7 @@ CHECKED = tuple((sets, points) for points in (1, 100, 1500) for sets in (1, 3))
 export."""
 
 TOLERANCE = 1e-4
-"""Largest difference between the logits of a file and of its model, relative to the largest logit.
+"""Largest difference between an output of a file and of its model, relative to the largest value.
 
 Both do the same float32 operations in another order, and differ by rounding, of about 1e-6; an error in the file (a
 size or a branch that became a constant, or an ignored mask) changes the leading digits."""
@@ -47,28 +48,27 @@ def export_model(
     path: str | Path,
     *,
     mask: bool = False,
-    description: dict[str, Any] | None = None,
     progress: bool = True,
 ) -> float:
     """Write a model for use without this package, and compare the file with the model.
 
-    The input of the file is `points`, float32 [B, n, inputs] with any B and n from 1; its output is `logits`,
-    [B, classes]. Its metadata contain what its user must know: classes, normalisation, inputs, and the model's options.
+    The input of the file is `points`, float32 [B, n, inputs] with any B and n from 1; its outputs are `logits` and
+    `probabilities`, [B, classes], the latter with the model's temperature, as `classify` prints them. Its metadata
+    contain what its user must know: classes, preparation of the points, inputs, and the model's options.
 
     Args:
         model: a zoo model, or any module called as `model(points)`, or as `model(points, mask)` with `mask=True`.
         path: *.pt2 for `torch.export`, *.onnx for ONNX; the folder must exist, an existing file is replaced.
         mask: add the input `mask`, bool [B, n], True at real points; a set without real points gives the logits of an
             empty set.
-        description: the description of the run, as `load_run` returns it, for the classes and the normalisation.
         progress: show what is being done.
 
     Returns:
-        The largest difference between a logit of the file and the model's, on the batches `CHECKED`.
+        The largest difference between an output of the file and the model's, on the batches `CHECKED`.
 
     Raises:
         PointsetError: the path has another suffix, its folder does not exist, or a library for ONNX is missing; a part
-            of the model cannot be exported (the message names it), or not for sets of any size; or the logits of the
+            of the model cannot be exported (the message names it), or not for sets of any size; or the outputs of the
             file differ from those of the model, in which case no file is written.
 
     Example:
@@ -80,7 +80,7 @@ def export_model(
     form = format_of(path)
     name = _name(model)
     check_export(model)
-    text = export_metadata(model, mask, description or {})
+    text = export_metadata(model, mask)
     differences: list[float] = []
     with progress_bar("", "step", 2 + len(CHECKED), show=progress, leave=False, alike=False) as bar:
         bar.set_description_str("recording the program")
@@ -101,7 +101,7 @@ def export_model(
         def write(temporary: Path) -> None:
             bar.set_description_str("comparing the file with the model")
             temporary.write_bytes(content)
-            exported, eager = form.open(temporary), copy.deepcopy(model).cpu().float().eval()
+            exported, eager = form.open(temporary), WithProbabilities(copy.deepcopy(model).cpu().float()).eval()
             for sets, points in CHECKED:
                 differences.append(_difference(eager, exported, _example(model, sets, points, mask), path))
                 bar.update()
@@ -110,26 +110,30 @@ def export_model(
     return max(differences)
 
 
-def export_metadata(model: nn.Module, mask: bool, description: dict[str, Any]) -> dict[str, Any]:
+def export_metadata(model: nn.Module, mask: bool) -> dict[str, Any]:
     """The metadata of an exported file: plain data, with the keys most important to its user first."""
-    inputs, data = _inputs(model), description.get("data", {})
-    text: dict[str, Any] = {"points": f"input: float32 [batch, n, {inputs}], any batch and n from 1"}
+    text: dict[str, Any] = {"points": f"input: float32 [batch, n, {_inputs(model)}], any batch and n from 1"}
     if mask:
         text["mask"] = "input: bool [batch, n], true at real points; values at the others have no effect"
-    text["logits"] = "output: float32 [batch, classes]; softmax over the classes makes them probabilities"
-    if "classes" in data:
-        text["classes"] = list(data["classes"])
-    preparation = Preparation.from_dict(data["preparation"]) if "preparation" in data else None
+    text["logits"] = "output: float32 [batch, classes]"
+    text["probabilities"] = "output: float32 [batch, classes], softmax(logits / temperature)"
+    text["temperature"] = getattr(model, "temperature", 1.0)
+    if getattr(model, "trust", None) is not None:
+        text["temperature_note"] = "higher for out-of-distribution sets: take the output probabilities"
+    classes, preparation = getattr(model, "classes", None), getattr(model, "preparation", None)
+    if classes:
+        text["classes"] = list(classes)
     if preparation is not None:
         how = preparation.normalize
         text["normalize"] = f"{how}: {NORMALIZATION_TEXTS[how]}, before the points are given"
-    if data.get("features"):
-        text["features"] = f"after the coordinates of each point: {', '.join(data['features'])}; not normalised"
-    if preparation is not None:
+        if preparation.features:
+            names = ", ".join(preparation.features)
+            text["features"] = f"after the coordinates of each point: {names}; not normalised"
         text["up"] = f"{preparation.up} is the upward axis of the points"
         text["trained_on"] = f"sets of {preparation.points} points"
+        text["preparation"] = dataclasses.asdict(preparation)
     if getattr(model, "local_features", "none") != "none":
-        text["local_features"] = "the file computes what it needs of each point's neighbours from the points given"
+        text["local_features"] = "the file computes the local features from the points"
     return text | {
         "model": describe_model(model),
         "made_by": f"pointset {pointset.__version__}, torch {torch.__version__}",
@@ -146,21 +150,25 @@ def _example(model: nn.Module, sets: int, points: int, mask: bool) -> tuple[Tens
     return cloud, real
 
 
-def _difference(model: nn.Module, exported: RunModel, example: tuple[Tensor, ...], path: Path) -> float:
-    """The largest difference of a logit; a PointsetError if the file fails, or rounding does not explain it."""
+def _difference(model: WithProbabilities, exported: RunModel, example: tuple[Tensor, ...], path: Path) -> float:
+    """The largest difference of an output; a PointsetError if the file fails, or rounding does not explain it."""
+    name = _name(model.model)
     with torch.inference_mode():
-        logits = model(*example)
+        expected = model(*example)
         try:
-            answer = exported(*example)
+            outputs = exported(*example)
         except Exception as error:  # each runtime raises its own types of exceptions
             sizes = " x ".join(map(str, example[0].shape[:2]))
             fault = f"fails on batches of {sizes} points ({_in_short(error)})"
-            raise PointsetError(f"{_name(model)} is not written: its file {fault}") from error
-    difference, allowed = float((answer - logits).abs().max()), TOLERANCE * float(logits.abs().max())
-    if not difference <= allowed:  # NaN agrees with nothing
-        fault = f"by {difference:.1e}, more than the {allowed:.1e} that rounding explains"
-        raise PointsetError(f"{path} is not written: its logits differ from those of {_name(model)} {fault}")
-    return difference
+            raise PointsetError(f"{name} is not written: its file {fault}") from error
+    differences = []
+    for what, output, right in zip(OUTPUTS, outputs, expected, strict=True):
+        difference, allowed = float((output - right).abs().max()), TOLERANCE * float(right.abs().max())
+        if not difference <= allowed:  # NaN agrees with nothing
+            fault = f"by {difference:.1e}, more than the {allowed:.1e} that rounding explains"
+            raise PointsetError(f"{path} is not written: its {what} differ from those of {name} {fault}")
+        differences.append(difference)
+    return max(differences)
 
 
 def _name(model: nn.Module) -> str:

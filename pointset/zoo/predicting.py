@@ -76,7 +76,7 @@ def predict(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE, las
         (torch.Size([8, 2]), [1.0, 1.0])
     """
     temperature, trust = getattr(model, "temperature", 1.0), getattr(model, "trust", None)
-    with _last_inputs(model, last_rows or trust is not None) as recorded:
+    with last_inputs(model, last_rows or trust is not None) as recorded:
 
         def compute(points: Tensor, mask: Tensor | None) -> list[Tensor]:
             recorded.clear()
@@ -192,7 +192,7 @@ def _in_pieces(
 
 
 @contextmanager
-def _last_inputs(model: nn.Module, record: bool) -> Iterator[list[Tensor]]:
+def last_inputs(model: nn.Module, record: bool) -> Iterator[list[Tensor]]:
     """Record the input [b, width] of the last linear layer, torch-geometric's included, inside this block."""
     rows: list[Tensor] = []
     weights = {layer: vars(layer).get("_parameters", {}).get("weight") for layer in model.modules() if record}

@@ -26,7 +26,6 @@ pytestmark = pytest.mark.slow
 
 CLASSES = ("ball", "box", "rod", "cone", "torus")
 PREPARATION = Preparation(normalize="standardize", points=24, up="z")
-RUN = {"data": {"classes": list(CLASSES), "preparation": asdict(PREPARATION)}}
 
 
 def model_of(name: str, **options) -> nn.Module:
@@ -53,7 +52,7 @@ def differences(path: Path, model: nn.Module, mask: bool) -> dict[tuple[int, int
         X, real = sets_of(sets, points)
         arguments = (X, real) if mask else (X.nan_to_num(),)
         with torch.no_grad():
-            found[sets, points] = float((run(*arguments) - model(*arguments)).abs().max())
+            found[sets, points] = float((run(*arguments)[0] - model(*arguments)).abs().max())
     return found
 
 
@@ -115,12 +114,14 @@ def test_no_size_becomes_a_constant_of_the_exported_program(name, options):
         X, mask = sets_of(sets, points)
         arguments = (X, mask) if takes_mask else (X.nan_to_num(),)
         with torch.no_grad():
-            torch.testing.assert_close(run(*arguments), model(*arguments), rtol=2e-5, atol=2e-5)
+            torch.testing.assert_close(run(*arguments)[0], model(*arguments), rtol=2e-5, atol=2e-5)
 
 
 @pytest.fixture(scope="module")
 def plain() -> nn.Module:
-    return model_of("rff-max", norm="layer")
+    model = model_of("rff-max", norm="layer")
+    model.classes, model.preparation, model.temperature = list(CLASSES), PREPARATION, 0.25
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +129,7 @@ def files(plain, tmp_path_factory) -> dict[str, Path]:
     """The same model in every format, with a mask."""
     folder = tmp_path_factory.mktemp("files")
     for suffix in FORMATS:
-        export_model(plain, folder / f"model{suffix}", mask=True, description=RUN)
+        export_model(plain, folder / f"model{suffix}", mask=True)
     return {suffix: folder / f"model{suffix}" for suffix in FORMATS}
 
 
@@ -146,10 +147,12 @@ def described(path: Path) -> dict:
 def test_a_file_says_all_that_its_user_needs(suffix, plain, files):
     model, path = plain, files[suffix]
     said = described(path)
-    assert said == export_metadata(model, True, RUN)
+    assert said == json.loads(json.dumps(export_metadata(model, True)))
     assert said["classes"] == list(CLASSES)
     assert said["normalize"].startswith("standardize: subtract the mean of all numbers")
     assert said["up"] == "z is the upward axis of the points"
+    assert said["temperature"] == 0.25
+    assert said["preparation"] == json.loads(json.dumps(asdict(PREPARATION)))
     assert said["model"]["name"] == "rff-max"
     assert pointset.create_model("rff-max", classes=5, **said["model"]["options"]).spec == model.spec
     assert f"torch {torch.__version__}" in said["made_by"]
@@ -161,7 +164,22 @@ def test_onnx_names_its_inputs_and_their_free_sizes(files):
     onnx.checker.check_model(proto, full_check=True)
     ends = {value.name: value.type.tensor_type.shape.dim for value in (*proto.graph.input, *proto.graph.output)}
     shapes = {name: [size.dim_param or size.dim_value for size in sizes] for name, sizes in ends.items()}
-    assert shapes == {"points": ["batch", "n", 3], "mask": ["batch", "n"], "logits": ["batch", 5]}
+    assert shapes == {
+        "points": ["batch", "n", 3],
+        "mask": ["batch", "n"],
+        "logits": ["batch", 5],
+        "probabilities": ["batch", 5],
+    }
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_probabilities_have_the_temperature_of_the_model(suffix, plain, files):
+    X, real = sets_of(3, 24)
+    logits, probabilities = format_of(files[suffix]).open(files[suffix])(X, real)
+    torch.testing.assert_close(probabilities, (logits / 0.25).softmax(dim=1))
+    (expected,) = plain.predict_proba(X[:1], real[:1])
+    points = normalize_points(X[:1].nan_to_num(), "standardize", real[:1])
+    torch.testing.assert_close(format_of(files[suffix]).open(files[suffix])(points, real[:1])[1][0], expected)
 
 
 ALONE = """
@@ -173,13 +191,14 @@ program = torch.export.load(sys.argv[1], extra_files=said)
 said = json.loads(said["pointset.json"])
 points = torch.arange(21.0).reshape(1, 7, 3) / 10
 points = (points - points.mean()) / points.std(correction=0)
-print(json.dumps([program.module()(points)[0].tolist(), said["classes"]]))
+print(json.dumps([program.module()(points)[0][0].tolist(), said["classes"]]))
 """
 
 
 def test_a_program_runs_where_the_package_is_not(tmp_path):
     model = model_of("rff-aggr.softmax")
-    export_model(model, tmp_path / "m.pt2", description=RUN)
+    model.classes, model.preparation = list(CLASSES), PREPARATION
+    export_model(model, tmp_path / "m.pt2")
     command = [sys.executable, "-c", ALONE, tmp_path / "m.pt2"]
     logits, classes = json.loads(subprocess.check_output(command, text=True, cwd=tmp_path, timeout=120))
     points = normalize_points(torch.arange(21.0).reshape(1, 7, 3) / 10, PREPARATION.normalize)
