@@ -15,7 +15,7 @@ from pointset.data.outliers import merge_duplicates
 from pointset.data.point_cache import AS_RELEASED, PointCache, one_width
 from pointset.data.point_sets import PointSets
 from pointset.data.readers.clouds import looks_transposed, require_cloud, table_of
-from pointset.data.unusable import MOST_SAID, OnError, refuse_or_leave_out
+from pointset.data.unusable import MOST_SAID, OnError, in_kinds, refuse_or_leave_out
 from pointset.errors import PointsetError, described, one_line, quoted
 from pointset.inputs import InputError, require_unmasked
 
@@ -92,7 +92,7 @@ def from_arrays(
             failures[name] = f"cloud {row} of X cannot be used: {error}"
     refuse_or_leave_out(failures, len(made), on_error, "clouds", "correct them")
     if failures:
-        reasons = one_line("; ".join(failures.values()), MOST_SAID)
+        reasons = one_line(in_kinds(failures), MOST_SAID)
         warnings.warn(f"{len(failures)} of {count} clouds of X are left out: {reasons}", stacklevel=2)
     one_width("the features", {chosen[row]: np.shape(cloud.get("features", [[]]))[1] for row, cloud in made.items()})
     sizes = [len(cloud["points"]) for cloud in made.values()]

@@ -5,7 +5,7 @@ Groups are given (`--groups`) or inferred from file names by one rule, see `grou
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -66,17 +66,43 @@ def number_groups(keys: Iterable[Any]) -> Groups:
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
 
-def choose_groups(members: Groups, groups: Groups, count: int) -> Groups:
-    """The first members, at most `count`, that are whole groups and leave one; at least one group of two, if any.
+def hold_out(
+    groups: Sequence[Any], labels: Sequence[Any], order: Iterable[int], count: Callable[[int], int]
+) -> set[Any]:
+    """Choose groups to hold out, class by class; every class keeps a group, also where groups have several classes.
 
-    Members [M] are of one class, in random order, and indices into the groups [N] of all shapes.
+    Of each class, groups are held out as long as they have at most `count` shapes together, but one of them anyway.
+
+    Args:
+        groups: the group of each shape, [N].
+        labels: the class of each shape, [N].
+        order: indices of the shapes in the order in which their groups are tried.
+        count: number of shapes to hold out of a class of so many.
+
+    Returns:
+        The groups.
     """
-    of_group = {group: members[groups[members] == group] for group in dict.fromkeys(groups[members].tolist())}
-    chosen, left = np.empty(0, np.int64), list(of_group.values())[:-1]
-    for group in left if count > 0 else ():
-        if len(chosen) + len(group) <= count or not len(chosen):
-            chosen = np.append(chosen, group)
-    return chosen
+    sizes: dict[Any, Counter[Any]] = defaultdict(Counter)
+    """Shapes of each group, by class."""
+    classes_of: dict[Any, set[Any]] = defaultdict(set)
+    for index in order:
+        sizes[labels[index]][groups[index]] += 1
+        classes_of[groups[index]].add(labels[index])
+    held: set[Any] = set()
+    kept = {label: len(of_class) for label, of_class in sizes.items()}
+    for of_class in sizes.values():
+        wanted = count(of_class.total())
+        chosen = sum(of_class[group] for group in held if group in of_class)
+        for group, size in of_class.items():
+            if chosen >= wanted:
+                break
+            fits = chosen + size <= wanted or not chosen
+            if group not in held and fits and all(kept[label] > 1 for label in classes_of[group]):
+                held.add(group)
+                chosen += size
+                for label in classes_of[group]:
+                    kept[label] -= 1
+    return held
 
 
 def assign_folds(groups: Groups, labels: Sequence[int], seed: int, folds: int) -> Groups:

@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 
 from pointset.configuration import LocalFeatures, PointCount, check, check_seed
 from pointset.data.axes import Axis
-from pointset.data.groups import NO_GROUPS, Grouping, alone, choose_groups, groups_from_names, number_groups
+from pointset.data.groups import NO_GROUPS, Grouping, alone, groups_from_names, hold_out, number_groups
 from pointset.data.local_feature_cache import cache_with_local_features
 from pointset.data.local_features import WIDTHS
 from pointset.data.normalize import normalize_rows
@@ -306,17 +306,16 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         if not 0.0 < fraction < 1.0:
             raise PointsetError(f"fraction must be in (0, 1), got {fraction}")
         rng, labels = np.random.default_rng((seed, VALIDATION_STREAM)), self.labels.numpy()
-        held_out = np.zeros(len(self), dtype=bool)
         groups = self.grouping.groups
-        for label in range(int(labels.max(initial=-1)) + 1):
-            inside = rng.permutation(np.flatnonzero(labels == label))
-            held_out[choose_groups(inside, groups, round(fraction * len(inside)))] = True
-        held_out = np.isin(groups, groups[held_out])  # a group may have shapes of several classes
+        order = [rng.permutation(np.flatnonzero(labels == label)) for label in range(int(labels.max(initial=-1)) + 1)]
+        indices = np.concatenate(order).tolist() if order else []
+        chosen = hold_out(groups.tolist(), labels.tolist(), indices, lambda size: round(fraction * size))
+        held_out = np.isin(groups, [*chosen])
         if not held_out.any():
             alone = all(len(np.unique(groups[labels == label])) < 2 for label in np.unique(labels))
             remedy = "every class has one shape, or one group: give more" if alone else "give a larger fraction"
             raise PointsetError(f"fraction={fraction} of {len(self)} shapes holds out no shape: {remedy}")
-        train, validation = (torch.from_numpy(np.flatnonzero(chosen)) for chosen in (~held_out, held_out))
+        train, validation = (torch.from_numpy(np.flatnonzero(side)) for side in (~held_out, held_out))
         return self.subset(train), self.subset(validation, "validation")
 
     def describe(self) -> dict[str, Any]:

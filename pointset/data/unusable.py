@@ -1,5 +1,6 @@
 """Shapes that cannot be used: report all of them in one error, or leave all of them out."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -8,10 +9,29 @@ from pointset.errors import PointsetError
 
 OnError = Literal["raise", "skip"]
 MOST_NAMED = 10
-"""Number of shapes named in a message."""
+"""Most kinds of faults in a message."""
+MOST_ALIKE = 3
+"""Most further shapes with one kind of fault that a message names."""
+_FOREIGN = re.compile(r"'[^']*'|\"[^\"]*\"|[-+]?\d[\d.,]*(e[-+]?\d+)?")
 MOST_SAID = 400
 """Most characters of the reasons in a warning about shapes that are left out."""
 LEAVE_OUT = 'leave them out with --on-error skip (in Python on_error="skip")'
+
+
+def in_kinds(reasons: Mapping[str, str]) -> str:
+    """The first reason of each kind, with the number of others that differ in names, numbers and quoted texts alone.
+
+    Reasons are by the name of the shape; at most `MOST_NAMED` kinds are listed, with `MOST_ALIKE` more names of each.
+    """
+    kinds: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        kinds.setdefault(_FOREIGN.sub("#", reason.rpartition(name)[2]), []).append(name)
+    texts = []
+    for first, *others in kinds.values():
+        names = ", ".join(others[:MOST_ALIKE]) + ", ..." * (len(others) > MOST_ALIKE)
+        texts.append(reasons[first] + f" (and {len(others):,} more like it: {names})" * bool(others))
+    more = [f"and {len(texts) - MOST_NAMED} more kinds"] if len(texts) > MOST_NAMED else []
+    return "; ".join(texts[:MOST_NAMED] + more)
 
 
 class UnreadableShapesError(PointsetError, ValueError):
@@ -24,10 +44,8 @@ class UnreadableShapesError(PointsetError, ValueError):
 
     def __init__(self, failures: Mapping[str, str], finished: int, remedy: str, what: str = "files") -> None:
         self.failures, self.finished, self.remedy, self.what = dict(failures), finished, remedy, what
-        named = "; ".join(list(failures.values())[:MOST_NAMED])
-        more = f"; and {len(failures) - MOST_NAMED} more" if len(failures) > MOST_NAMED else ""
-        total = finished + len(failures)
-        super().__init__(f"{len(failures)} of {total} {what} cannot be used ({named}{more}): {remedy}")
+        total, reasons = finished + len(failures), in_kinds(failures)
+        super().__init__(f"{len(failures)} of {total} {what} cannot be used ({reasons}): {remedy}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments rather than the message, so that worker processes can pass the error on."""

@@ -123,6 +123,18 @@ def test_validation_keeps_groups():
     assert len(train) + len(validation) == 24
 
 
+def test_every_class_keeps_a_group_where_groups_have_several_classes():
+    X = np.random.default_rng(0).normal(size=(24, 8, 3)).astype(np.float32)
+    sets = pointset.from_arrays(X, ["a", "b"] * 12)
+    for count in (2, 3, 6):
+        for seed in range(5):
+            train, validation = sets.grouped(np.arange(24) // 2 % count).split_validation(0.5, seed)
+            assert not {*train.groups} & {*validation.groups}
+            assert len(validation) == 24 // count * (count // 2)
+    with pytest.raises(PointsetError, match=r"fraction=0.5 of 24 shapes holds out no shape: .* one group: give more"):
+        sets.grouped([0] * 24).split_validation(0.5, 0)
+
+
 @pytest.mark.parametrize("given", [list("xyxz"), (3, 1, 3, 0), np.array([2, 0, 2, 1]), torch.tensor([5, 1, 5, 7])])
 def test_groups_of_sets_in_memory_are_any_sequence_and_are_kept(given):
     sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(4, 8, 3)), ["a", "b"] * 2).grouped(given)

@@ -41,7 +41,7 @@ from pointset.data.point_cache import PointCache, digest_of
 from pointset.data.readers.formats import naming
 from pointset.data.readers.reading import read_cloud, read_mesh
 from pointset.data.sampling import import_open3d, sample_points, seed_for
-from pointset.data.unusable import MOST_SAID, OnError, refuse_or_leave_out
+from pointset.data.unusable import MOST_SAID, OnError, in_kinds, refuse_or_leave_out
 from pointset.errors import PointsetError, one_line
 from pointset.runs.atomic import full_disk_reported, new_folder
 from pointset.runs.locks import locked
@@ -110,13 +110,13 @@ def load_cache(
     opened = open_cache(plan, workers, on_error=on_error, progress=progress)
     manifest, arrays = opened.manifest, dict(opened.arrays)
     kept, failures = manifest.kept, manifest.failures
-    if remarks := [entry.remarks for entry in kept if entry.remarks]:
-        many = f"{len(remarks):,} of {len(manifest.entries):,} files are read with a remark: {remarks[0]}"
+    if remarks := {entry.name: entry.remarks for entry in kept if entry.remarks}:
+        many = f"{len(remarks):,} of {len(manifest.entries):,} files are read with a remark: {in_kinds(remarks)}"
         warnings.warn(many, UserWarning, stacklevel=5)  # the caller of load_dataset
     if failures:
         warnings.warn(
             f"{plan.name} lacks {len(failures)} of {len(manifest.entries)} shapes, whose files could not be "
-            f"used ({one_line('; '.join(failures.values()), MOST_SAID)}): {plan.folder / MANIFEST_FILE} has all",
+            f"used ({one_line(in_kinds(failures), MOST_SAID)}): {plan.folder / MANIFEST_FILE} has all",
             UserWarning,
             stacklevel=5,
         )

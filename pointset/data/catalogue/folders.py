@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-import numpy as np
-
 from pointset.data.catalogue.file_tables import Cells, is_table, matcher, read_text, rows_by_file
 from pointset.data.catalogue.released import is_released
 from pointset.data.catalogue.scan import (
@@ -30,11 +28,10 @@ from pointset.data.catalogue.scan import (
 )
 from pointset.data.groups import (
     NO_GROUPS,
-    choose_groups,
     group_keys,
     groups_from_names,
+    hold_out,
     name_key,
-    number_groups,
 )
 from pointset.data.options import SPLITS
 from pointset.data.readers.formats import (
@@ -462,14 +459,8 @@ def _splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]
 
 def _splits_by_hash(class_of: dict[str, str], group_of: dict[str, str], seed: int) -> dict[str, str]:
     """The split of each shape, by its class and the hash of its group, or of its own name."""
-    by_class, tested = defaultdict[str, list[str]](list), set[str]()
-    keys = {name: group_of.get(name, name) for name in class_of}
-    for name, class_name in class_of.items():
-        by_class[class_name].append(name)
-    for names in by_class.values():
-        left = [name for name in names if keys[name] not in tested]  # groups may have shapes of several classes
-        left.sort(key=lambda name: sha256(f"{seed}/{keys[name]}".encode()).digest())
-        count = max(1, round(TEST_SHARE * len(names))) - (len(names) - len(left)) if len(names) > 1 else 0
-        chosen = choose_groups(np.arange(len(left)), number_groups(keys[name] for name in left), count)
-        tested |= {keys[left[row]] for row in chosen}
-    return {name: SPLITS[keys[name] in tested] for name in class_of}
+    groups = [group_of.get(name, name) for name in class_of]
+    digests = [sha256(f"{seed}/{group}".encode()).digest() for group in groups]
+    order = sorted(range(len(groups)), key=digests.__getitem__)
+    tested = hold_out(groups, [*class_of.values()], order, lambda size: max(1, round(TEST_SHARE * size)))
+    return {name: SPLITS[group in tested] for name, group in zip(class_of, groups, strict=True)}

@@ -6,6 +6,7 @@ authors' machine, whose folders are ignored.
 """
 
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 
 from pointset.configuration import check_once
 from pointset.data.catalogue.cards import Card, load_card
+from pointset.data.options import SPLITS
 from pointset.data.point_cache import AS_RELEASED, PointCache
-from pointset.data.unusable import MOST_SAID, refuse_or_leave_out
+from pointset.data.unusable import MOST_SAID, in_kinds, refuse_or_leave_out
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.records import read_text
 
@@ -60,20 +62,23 @@ def read_released(folder: Path, split: str, variant: str | None = None, *, on_er
     "original". `on_error` "skip" leaves out clouds that are not finite or have a label without a class.
     """
     classes, files = _classes_and_files(folder, split, variant)
+    first = _first_label(folder, variant, len(classes))
     points, labels, names, failures = list[NDArray[Any]](), list[NDArray[Any]](), list[str](), dict[str, str]()
     for path, stem in files.items():
         clouds, numbers = _read_clouds(path)
+        numbers = numbers.astype(np.int64) - first
         finite: NDArray[np.bool_] = np.abs(clouds).max(axis=(1, 2)) <= np.finfo(np.float32).max
         right = finite & (numbers >= 0) & (numbers < len(classes))
         for row in np.flatnonzero(~right).tolist():
-            fault = f"label {numbers[row]} of {len(classes)} classes" if finite[row] else "a number that is not finite"
+            odd = f"label {numbers[row] + first}, and classes are counted from {first} to {len(classes) - 1 + first}"
+            fault = odd if finite[row] else "a number that is not finite"
             failures[f"{stem}/{row}"] = f"{path}: row {row} has {fault}"
         points.append((clouds if right.all() else clouds[right]).astype(np.float32, copy=False))
-        labels.append(numbers[right].astype(np.int64))
+        labels.append(numbers[right])
         names += [f"{stem}/{row}" for row in np.flatnonzero(right)]
     refuse_or_leave_out(failures, len(names), on_error, "clouds", "correct them, or get it again")
     if failures:
-        reasons = one_line("; ".join(failures.values()), MOST_SAID)
+        reasons = one_line(in_kinds(failures), MOST_SAID)
         warnings.warn(f"{folder}: {len(failures)} {split} clouds are left out: {reasons}", stacklevel=6)
     if len(sizes := {clouds.shape[1] for clouds in points}) > 1:
         raise PointsetError(f"{folder}: its {split} files hold clouds of different sizes: {sorted(sizes)}")
@@ -83,12 +88,27 @@ def read_released(folder: Path, split: str, variant: str | None = None, *, on_er
 
 def released_labels(folder: Path, split: str, variant: str | None = None) -> NDArray[np.int64]:
     """The labels of one split, without files that cannot be read; empty if the folder does not have it."""
-    labels = [np.zeros(0, np.int64)]
     with suppress(PointsetError):
-        for path in _classes_and_files(folder, split, variant)[1]:
-            with suppress(PointsetError, ValueError):
-                labels.append(_read_labels(path).reshape(-1).astype(np.int64))
+        classes, files = _classes_and_files(folder, split, variant)
+        return _labels_of(files) - _first_label(folder, variant, len(classes))
+    return np.zeros(0, np.int64)
+
+
+def _labels_of(files: Iterable[Path]) -> NDArray[np.int64]:
+    labels = [np.zeros(0, np.int64)]
+    for path in files:
+        with suppress(PointsetError, ValueError):
+            labels.append(_read_labels(path).reshape(-1).astype(np.int64))
     return np.concatenate(labels)
+
+
+def _first_label(folder: Path, variant: str | None, classes: int) -> int:
+    """1 if the labels of all splits are from 1 to the number of classes, and both occur; otherwise 0."""
+    found = np.zeros(0, np.int64)
+    for split in SPLITS:
+        with suppress(PointsetError):
+            found = np.append(found, _labels_of(_classes_and_files(folder, split, variant)[1]))
+    return int(len(found) > 0 and found.min() == 1 and found.max() == classes)
 
 
 def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[list[str], dict[Path, str]]:

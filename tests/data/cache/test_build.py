@@ -140,7 +140,7 @@ def test_bad_meshes_stop_nothing_and_are_all_named(home, meshes):
     with pytest.raises(UnreadableShapesError, match=r"^3 of 48 files cannot be used.*--on-error skip") as caught:
         build(meshes, workers=2)
     error = caught.value
-    assert all(str(path) in str(error) for path in paths)
+    assert all(name in str(error) for name in BAD)
     assert (set(error.failures), error.finished) == (set(BAD), TRAINING - 3)
     for path in paths:
         path.write_text(TETRAHEDRON.format(size=5))

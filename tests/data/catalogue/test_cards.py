@@ -16,7 +16,7 @@ from pointset.data import Card, list_cards, load_card, sample_points
 from pointset.data.cache import inspection
 from pointset.data.catalogue import cards
 from pointset.data.catalogue.cards import Download, cards_folder
-from pointset.data.catalogue.released import SCANS, is_released, read_released
+from pointset.data.catalogue.released import SCANS, is_released, read_released, released_labels
 from pointset.data.shapes10 import KINDS, build_shapes10, is_current, make_shape
 from pointset.data.shapes10.build import GENERATOR_VERSION, MARKER
 from pointset.data.unusable import UnreadableShapesError
@@ -176,7 +176,7 @@ WITH_NAN[1, 3, 2] = np.nan
         (arrays(data=clouds(2)), "label"),
         (arrays(data=clouds(3), label=LABEL), r"'label' must be integers \[3, 1\]"),
         (arrays(data=clouds(2)[..., :2], label=LABEL), r"floats \[N, P, 3\], got"),
-        (arrays(data=clouds(2), label=LABEL + 2), "row 0 has label 3 of 3 classes"),
+        (arrays(data=clouds(2), label=LABEL + 2), "row 0 has label 3, and classes are counted from 0 to 2"),
         (arrays(data=clouds(2), label=[[0], [-1]]), "row 1 has label -1"),
         (arrays(data=WITH_NAN, label=LABEL), "row 1 .*not finite"),
         (arrays(data=clouds(2).astype("f8") * 1e300, label=LABEL), "row 0 .*not finite"),
@@ -188,6 +188,22 @@ def test_a_damaged_release_is_refused_by_file(release, damage, words):
         read_released(release, "test")
     assert str(release) in str(caught.value)
     assert len(str(caught.value)) < 800
+
+
+def test_labels_may_be_counted_from_one(release):
+    before = [read_released(release, split).labels for split in ("train", "test")]
+    for path in release.glob("*.h5"):
+        with h5py.File(path, "r+") as file:
+            file["label"][...] += 1
+    for split, labels in zip(("train", "test"), before, strict=True):
+        assert read_released(release, split).labels.tolist() == labels.tolist()
+        assert released_labels(release, split).tolist() == labels.tolist()
+
+
+def test_one_fault_of_many_clouds_is_one_sentence(release):
+    write_file(release / TEST, data=clouds(60), label=np.full((60, 1), -1))
+    with pytest.raises(PointsetError, match=r"label -1, .* to 2 \(and 59 more like it: .*/1, .*/3, ...\)\):"):
+        read_released(release, "test")
 
 
 def test_clouds_that_cannot_be_used_are_named_together_or_left_out(release):
