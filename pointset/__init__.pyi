@@ -27,13 +27,13 @@ from .explain.maps import find_map as find_map
 from .export.model import export_model as export_model
 from .tasks.experiments import compare as compare
 from .tasks.experiments import read_experiment as read_experiment
-from .training.automatic import fit_automatic as fit_automatic
 from .training.embedding import PointSetEmbedding as PointSetEmbedding
 from .training.estimator import PointSetClassifier as PointSetClassifier
 from .training.loading import load_run as load_run
 from .training.loop import Fitted as Fitted
 from .training.loop import fit as fit
 from .training.recipe import Recipe as Recipe
+from .training.selection import select_model as select_model
 from .zoo.models import create_model as create_model
 from .zoo.names import list_models as list_models
 from .zoo.options import ModelOptions as ModelOptions

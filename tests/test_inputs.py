@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import pointset
-from pointset import DataOptions, ModelOptions, PointsetError, PointSets, Recipe, corrupt, data, fit_automatic, nn, viz
+from pointset import DataOptions, ModelOptions, PointsetError, PointSets, Recipe, corrupt, data, nn, select_model, viz
 from pointset.configuration import AttentionOptions, Checked, Count, NonNegative, Positive, ScoreScale, Seed, Share
 from pointset.data.augmentations import CutMix, recipe_augmentations
 from pointset.data.catalogue.folders import groups_of
@@ -155,7 +155,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: make_live_page([]), "1 to 3 models, got 0"),
     (lambda: make_live_page(pointset.create_model("rff-max", inputs=6)), "needs 6 numbers"),
     (lambda: pointset.fit(MODEL, SETS, seed=-1, run="run"), "seed must be"),
-    (lambda: fit_automatic(TWINS, progress=False), "1 class"),
+    (lambda: select_model(TWINS, progress=False), "1 class"),
     (lambda: start_from(pointset.create_model("pointnet", classes=3), SETS), "an encoder and a pooling"),
     (lambda: data.normalize_points(CLOUD, "unit-sphere"), "float32 [5, 3]: for one cloud give points[None]"),
     (lambda: data.normalize_points(BATCH, "unit-sphere", BATCH[:, :4, 0] > 0), "mask must be bool [2, 5]| bool [2, 4]"),

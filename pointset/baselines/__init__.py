@@ -1,1 +1,1 @@
-"""Classifiers that are fitted in closed form or by scikit-learn: rows beside the networks, and members of mixtures."""
+"""Classifiers that scikit-learn fits to feature vectors: baselines beside the networks, and members of ensembles."""

@@ -1,6 +1,6 @@
-"""Baselines by name: a support vector machine on classical features, or on embeddings of trained networks; products.
+"""Baselines by name, support vector machines on classical features or on embeddings of pretrained networks; ensembles.
 
-They are whole models of the registry, and are fitted by `pointset.fit` like every model: once, without epochs.
+Baselines are whole models of the registry, and `pointset.fit` fits them like every model, without epochs.
 """
 
 import warnings
@@ -135,8 +135,6 @@ EMBEDDERS = {
     "any": ("dumlp16-max+dumlp16.modelnet40-1024-any",),
 }
 """Trained networks whose pooled rows are an embedding: of upright shapes, and of shapes turned to their axes."""
-SPREAD = 1.3
-"""Standard deviation of the logarithms of a product's weights that is expected before shapes are seen; see `fit`."""
 
 
 class Baseline(nn.Module):
@@ -236,73 +234,27 @@ def points_for(model: Any, points: Float[Tensor, "B n d"]) -> Float[Tensor, "B n
     return points[..., : model.inputs] if model.local_features == "none" else points
 
 
-class Mixture(nn.Module):
-    """logits = sum_k weight_k log softmax(member_k(X) / temperature_k) - prior: a product of experts.
+class Ensemble(nn.Module):
+    """logits = mean over the members of log softmax(member(X)): the mean of their log-probabilities.
 
     Attributes:
         members: classifiers of the same classes.
-        temperatures, weights: [members], fitted on held-out shapes.
-        prior: [classes], what is subtracted because the members favour classes with many training shapes: the log of
-            the classes' shares, times a strength that is fitted on held-out shapes too.
-        local_features: the kind that members use, if any.
+        local_features: the local features that the members need together.
     """
 
-    temperatures: Tensor
-    weights: Tensor
-    prior: Tensor
-
-    def __init__(self, members: list[nn.Module], classes: int) -> None:
+    def __init__(self, members: list[nn.Module]) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
         self.local_features = common_kind(getattr(member, "local_features", "none") for member in members)
-        self.register_buffer("temperatures", torch.ones(len(members)))
-        self.register_buffer("weights", torch.ones(len(members)))
-        self.register_buffer("prior", torch.zeros(classes))
 
     def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
         members: list[Any] = [*self.members]
-        return self.combine([member(points_for(member, points), mask) for member in members])
+        return mean_log_probabilities([member(points_for(member, points), mask) for member in members])
 
-    def combine(self, logits: list[Float[Tensor, "B classes"]]) -> Float[Tensor, "B classes"]:
-        """The logits of the product, from those of the members."""
-        shares = [(own / own_t).log_softmax(dim=1) for own, own_t in zip(logits, self.temperatures, strict=True)]
-        return torch.einsum("kbc,k->bc", torch.stack(shares), self.weights) - self.prior
 
-    def fit(
-        self,
-        logits: list[Float[Tensor, "N classes"]],
-        labels: Int[Tensor, " N"],
-        counts: Tensor,
-        expected: Sequence[float] = (),
-        spread: float = SPREAD,
-    ) -> "Mixture":
-        """Fit weights and prior to the members' logits for held-out shapes, at the temperatures; returns itself.
-
-        Args:
-            logits: of each member.
-            labels: classes of the shapes.
-            counts: [classes], training shapes of each class.
-            expected: the weights that few shapes leave as they are; without them, one over the number of members.
-            spread: how far, on a logarithmic scale, the weights are expected from those.
-        """
-        shares = torch.where(counts > 0, counts.clamp(min=1) / counts.sum(), 1.0).log()
-        usual = torch.tensor(expected or [1 / len(logits)] * len(logits))
-        exponents = torch.zeros(len(logits) + 1, requires_grad=True)
-        descent = torch.optim.LBFGS([exponents], max_iter=100, line_search_fn="strong_wolfe")
-
-        def loss() -> Tensor:
-            descent.zero_grad()
-            self.weights, self.prior = exponents[:-1].exp() * usual, exponents[-1] * shares
-            value = nn.functional.cross_entropy(self.combine(logits), labels)
-            value = value + (exponents / spread).square().sum() / (2 * len(labels))
-            value.backward()
-            return value
-
-        with torch.enable_grad():
-            descent.step(loss)
-        chosen = exponents.detach()
-        self.weights, self.prior = chosen[:-1].exp() * usual, chosen[-1].clamp(0, 1) * shares
-        return self
+def mean_log_probabilities(logits: Sequence[Float[Tensor, "B classes"]]) -> Float[Tensor, "B classes"]:
+    """Return the mean of the log-probabilities of classifiers, from their logits."""
+    return torch.stack([values.log_softmax(dim=1) for values in logits]).mean(dim=0)
 
 
 def _make(name: str, classes: int, inputs: int, pretrained: Callable[[str], nn.Module]) -> Baseline:
@@ -322,6 +274,8 @@ BASELINES = (
     "features+surface-svm",
     "embedding-svm",
     "any-svm",
+    "surface+embedding-svm",
+    "surface+any-svm",
     "features+embedding-svm",
     "features+surface+embedding-svm",
 )

@@ -93,7 +93,7 @@ def attend(
     from pointset.viz.camera import to_unit
 
     require_shape_file(shape)
-    trained = drawable(load_model(model), of_product=not live)
+    trained = drawable(load_model(model), of_ensemble=not live)
     models = live_models(trained) if live else []
     network, file = trained.network, ShapeFile(shape, str(shape))
     reading: dict[str, Any] = {"points": points, "seed": seed, "up": up, "remove_outliers": remove_outliers}

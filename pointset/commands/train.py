@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from pointset.data.point_sets import PointSets
-    from pointset.training.automatic import Automatic
-    from pointset.training.candidates import Candidate
+    from pointset.training.out_of_fold import Candidate
+    from pointset.training.selection import ModelSelection
 
     Training = tuple[str, nn.Module, PointSets, Recipe]
 
@@ -49,9 +49,9 @@ def train(
 ) -> Result | None:
     """Train one model, or without MODEL the best for the data within --budget.
 
-    Without MODEL it judges by cross-validation on the training shapes: support vector machines on classical features
-    and on embeddings of the trained models, a trained network fine-tuned, and the product of all; and fits the product,
-    or another if that is clearly better.
+    Without MODEL it compares three candidates by cross-validation on the training shapes: a support vector machine on
+    surface features and embeddings of pretrained networks, a pretrained network, fine-tuned, and the ensemble of both.
+    It fits the ensemble, or another whose log loss is smaller by more than one standard error.
 
     The same command continues an interrupted run. The defaults are those of `pointset compare` on shapes10, so the same
     model gives the same run as in its table; there, training sets have 48 of 128 points (see --train-points), and on
@@ -63,9 +63,9 @@ def train(
     Args:
         model: A name from `pointset zoo`, such as isab16-pma, or of a baseline, such as embedding-svm.
         data: Name of a card, or a folder; default with MODEL: shapes10.
-        start: A trained model from `pointset zoo --pretrained`, or the folder of a run: training begins from its
-            weights. Points and normalisation are those of its training, if no flag gives others.
-        budget: Without MODEL: core-time for the choice and the training, such as 90s, 2m or 1h.
+        start: A pretrained model from `pointset zoo --pretrained`, or the folder of a run, to fine-tune. Points and
+            normalisation are those of its training, if no flag gives others.
+        budget: Without MODEL: CPU time for model selection and training, such as 90s, 2m or 1h.
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
     """
@@ -78,13 +78,13 @@ def train(
     chosen = Chosen.by(given, data_options, model_options, recipe)
     data = data or "shapes10"
     if model is None and start is None:
-        if own := [*chosen.model, *chosen.recipe]:  # the choice sets these itself
+        if own := [*chosen.model, *chosen.recipe]:  # model selection sets these itself
             raise PointsetError(f"{own[0]} needs the name of a model: write pointset train MODEL, such as isab16-pma")
         if budget <= timedelta(0):
             raise PointsetError("--budget must be more than 0s: give a time such as 90s, 2m or 1h")
         return _train_best(data, chosen.sets, budget.total_seconds(), seed, run or Path("runs") / "best")
     if "budget" in given:
-        raise PointsetError("--budget is for the choice of a model: leave it out, or the name of the model and --start")
+        raise PointsetError("--budget is for model selection: leave it out, or the name of the model and --start")
     run = run or Path("runs") / Path(start or str(model)).name
     if start is not None:
         name, network, sets, recipe = _started(model, start, data, chosen, seed)
@@ -147,82 +147,97 @@ def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run
     """Train the best classifier within a budget, on sets with the chosen options."""
     from pointset.data.dataset import check_data, has_test_split, load_split
     from pointset.data.leakage import divided_groups, repeated_files
-    from pointset.training.automatic import fit_automatic, refuse_other_run
+    from pointset.training.selection import refuse_other_run, select_model
 
     options = DataOptions(points=1024, normalize="center-standardize").changed(chosen)
     raise_together(partial(check_data, data, options), partial(refuse_other_run, run))
     sets = load_split(data, "train", options, fewer="points" not in chosen)
-    best = fit_automatic(sets, budget=budget, seed=seed, run=run, on_candidate=_show)
-    rows = []
-    for each in best.candidates:
-        score, low, high = (f"{100 * share:.1f}" for share in (each.accuracy, each.low, each.high))
-        row = {"candidate": each.name + " *" * each.chosen, "accuracy %": score, "95 % interval": f"{low} to {high}"}
-        if not each.tested:
-            row |= {"accuracy %": "", "95 % interval": ""}
-        if best.grouping:
-            row["of seen groups %"] = "" if each.seen is None else f"{100 * each.seen:.1f}"
-        loss = "" if each.loss is None else f"{each.loss:.2f}"
-        rows.append(row | {"log loss": loss, "held out": each.tested, "core-seconds": f"{each.seconds:.0f}"})
+    best = select_model(sets, budget=budget, seed=seed, run=run, on_candidate=_show)
     tested, trained = has_test_split(sets), f"--model {shlex.quote(str(run))}"
     commands = [f"evaluate {trained}"] * tested + [f"classify path/to/new {trained}"]
     commands += [f"attend FILE {trained}"] * (run / "network").exists()
-    candidates = [dataclasses.asdict(candidate) for candidate in best.candidates]
-    grouping = best.grouping
-    groups = {"groups": grouping.count, "groups_by": grouping.origin, "never_held_out": best.never_held_out}
-    held_out = f"{'groups of ' if grouping else ''}training shapes that were held out"
     sentences = [
         *_group_lines(best, sets),
+        *best.sentences,
         *_of_modelnet(sets.classes),
         *repeated_files(sets.source, sets.options),
         *divided_groups(sets),
         *([] if tested else [NO_TEST]),
     ]
-    about = {"run": str(run), "model": best.name, "reason": best.reason, "candidates": candidates, **groups}
+    about = {
+        "run": str(run),
+        "model": best.name,
+        "reason": best.reason,
+        "candidates": [dataclasses.asdict(candidate) for candidate in best.candidates],
+        "groups": best.grouping.count,
+        "groups_by": best.grouping.origin,
+        "classes": len(sets.classes),
+        "evaluated_classes": best.evaluated,
+        "sentences": sentences,
+    }
+    held_out = f"{'groups of ' if best.grouping else ''}training shapes that were held out"
     return Result(
-        about | {"sentences": sentences},
+        about,
         f"{len(sets):,} shapes of {len(sets.classes)} classes; accuracy on {held_out}:",
-        rows,
+        [_row(candidate) for candidate in best.candidates],
         *sentences,
-        f"* chosen ({best.reason}), and fitted to all {len(sets):,} shapes: saved in {run}. Next:",
+        f"* selected ({best.reason}), and fitted to all {len(sets):,} shapes: saved in {run}. Next:",
         *(f"  pointset {command}" for command in commands),
     )
 
 
+def _row(candidate: "Candidate") -> dict[str, Any]:
+    """Return a candidate as a row of the table."""
+    numbers = (candidate.accuracy, candidate.low, candidate.high, candidate.mean_class_accuracy)
+    accuracy, low, high, of_classes = (f"{100 * number:.1f}" for number in numbers)
+    shown = {"accuracy %": accuracy, "95 % interval": f"{low} to {high}", "mean-class accuracy %": of_classes}
+    if not candidate.tested:
+        shown = dict.fromkeys(shown, "")
+    loss = "" if candidate.log_loss is None else f"{candidate.log_loss:.2f}"
+    row = {"candidate": candidate.name + " *" * candidate.chosen, **shown, "log loss": loss}
+    return row | {"held out": candidate.tested, "CPU seconds": f"{candidate.seconds:.0f}"}
+
+
 def _show(candidate: "Candidate") -> None:
-    """Say what came out for a candidate, before the others are judged."""
-    loss = "" if candidate.loss is None else f"log loss {candidate.loss:.2f}, "
+    """Print the accuracy of a candidate, before the others are fitted."""
+    loss = "" if candidate.log_loss is None else f"log loss {candidate.log_loss:.2f}, "
     share = f"{100 * candidate.accuracy:5.1f} % of {counted(candidate.tested, 'held-out shape')}"
     if not candidate.tested:
-        share = "fitted, and not judged: no shape can be held out"
-    write_line(f"{candidate.name:13} {share}, {loss}{candidate.seconds:.0f} core-seconds")
+        share = "fitted, and not evaluated: no shape can be held out"
+    write_line(f"{candidate.name:8} {share}, {loss}{candidate.seconds:.0f} CPU seconds")
 
 
-def _group_lines(best: "Automatic", sets: "PointSets") -> Iterator[str]:
-    """The groups that were held out together, what --groups takes if there may be some, and what was never held out."""
+def _group_lines(best: "ModelSelection", sets: "PointSets") -> Iterator[str]:
+    """Return sentences on the groups, on what --groups takes if there may be some, and on the evaluated classes."""
     from pointset.data.catalogue.cards import list_cards
     from pointset.data.groups import NO_GROUPS, WHAT_GROUPS_TAKES, end_in_numbers
 
     if best.grouping:
         off = f"; --groups {NO_GROUPS} ignores them" * (best.grouping.origin == "names")
         yield f"{best.grouping}: accuracy is of groups of which nothing was trained on{off}"
-    elif sets.options.groups is None and sets.source not in list_cards() and end_in_numbers(sets.names):
+    elif (
+        not sets.grouping
+        and sets.options.groups is None
+        and sets.source not in list_cards()
+        and end_in_numbers(sets.names)
+    ):
         yield (
             "shapes are held out one by one: if several files show one object, the accuracy is too high; give --groups "
             f"{WHAT_GROUPS_TAKES}"
         )
-    if best.never_held_out:
-        some = one_line(", ".join(best.never_held_out), 100)
-        yield f"never held out, because a class of one group would have none left to learn from: {some}"
+    if 0 < len(best.evaluated) < len(sets.classes):
+        others = one_line(", ".join(name for name in sets.classes if name not in best.evaluated), 100)
+        yield f"{len(best.evaluated)} of {len(sets.classes)} classes evaluated; none of these is held out: {others}"
 
 
 def _of_modelnet(classes: Sequence[str]) -> Iterator[str]:
-    """A doubt about the figures of shapes that trained weights may have seen, by the names of their classes."""
+    """Return a warning if the names of the classes suggest shapes of ModelNet40, on which networks were pretrained."""
     from pointset.data.catalogue.cards import load_card
 
     known = {name.casefold() for name in load_card("modelnet40").classes}
     shared = sum(name.casefold().replace(" ", "_").replace("-", "_") in known for name in classes)
     if 2 * shared >= len(classes):
         yield (
-            f"{shared} of {len(classes)} classes are classes of ModelNet40, whose shapes the trained weights have "
-            "seen: if yours are from it, only features-svm and surface-svm show what new shapes get"
+            f"{shared} of {len(classes)} classes are classes of ModelNet40, on which the networks were pretrained: if "
+            "your shapes are from it, the accuracy is too high"
         )

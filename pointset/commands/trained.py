@@ -58,26 +58,26 @@ def load_model(model: str | None) -> Trained:
     return Trained(name, *pointset.load_run(name))
 
 
-def require_network(trained: Trained, verb: str, *, of_product: bool = False) -> None:
+def require_network(trained: Trained, verb: str, *, of_ensemble: bool = False) -> None:
     """Require a network: not a baseline, and unless that will do, not a product of which a network is one factor."""
     from pointset.baselines.models import BASELINES
 
     model, inside = trained.description["model"], Path(trained.name) / "network"
     remedy = f"write --model {shlex.quote(str(inside))}" if inside.exists() else ""
     members = [member["name"] for member in model.get("members", ())]
-    if members and not (of_product and {*members} - {*BASELINES}):
+    if members and not (of_ensemble and {*members} - {*BASELINES}):
         remedy = remedy or "train with a larger --budget, or a network by name"
-        raise PointsetError(f"{trained.name} is a product of classifiers, and only a network can be {verb}: {remedy}")
+        raise PointsetError(f"{trained.name} is an ensemble of classifiers, and only a network can be {verb}: {remedy}")
     if (name := str(model.get("name"))) in BASELINES:
         remedy = remedy or "train one by name"
         raise PointsetError(f"{trained.name} is {name}, and only networks can be {verb}: {remedy}")
 
 
-def drawable(trained: Trained, *, of_product: bool) -> Trained:
+def drawable(trained: Trained, *, of_ensemble: bool) -> Trained:
     """A model with attention: this one, or the network that a training kept beside the choice of another classifier."""
     inside = Path(trained.name) / "network"
     try:
-        require_network(trained, "drawn", of_product=of_product)
+        require_network(trained, "drawn", of_ensemble=of_ensemble)
     except PointsetError:
         if not inside.exists():
             raise

@@ -31,7 +31,7 @@ class Inspection:
 
 
 def network_of(model: Classifier) -> Classifier:
-    """The model itself, or the network in a product of classifiers.
+    """The model itself, or the network in an ensemble.
 
     Raises:
         PointsetError: the product has none.
@@ -47,7 +47,7 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
     """Prepare a shape, classify it, and record what the model looks at.
 
     Args:
-        model: a network of the zoo; of a product of classifiers, its network is looked into.
+        model: a network of the zoo; of an ensemble, its network is inspected.
         shape: a file, a mesh, a cloud or points; see `Preparation.prepare`.
         check: also remove points in the order of every explanation; see `pointset.explain.faithfulness`.
         reading: arguments of `prepare`, such as `points`, `seed` and `up`.

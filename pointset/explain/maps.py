@@ -159,8 +159,8 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     The model is unchanged afterwards: its mode is restored, and recording is switched off.
 
     Args:
-        model: any module that contains attention blocks of this package. In a product of classifiers, which
-            `pointset train` calls mixture, embeddings for support vector machines have attention, too: names that
+        model: any module that contains attention blocks of this package. In an ensemble, as
+            `pointset train` selects it, embeddings for support vector machines have attention, too: names that
             begin with model.members say of which member a map is, and `inspect_shape` has those of its network alone.
         points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives maps
             [B, heads, queries, keys]; a tensor or an array. They are taken as they are: of a shape in other

@@ -1,4 +1,4 @@
-"""Fit baselines: rows of all training shapes, a temperature from held-out folds, one fit."""
+"""Fit baselines: feature vectors of all training shapes, a temperature from out-of-fold logits, one fit."""
 
 import time
 from pathlib import Path
@@ -15,16 +15,15 @@ from pointset.data.batches import fixed_batches
 from pointset.data.groups import Groups, assign_folds
 from pointset.data.normalize import half_turns
 from pointset.data.point_sets import PointSets
-from pointset.evaluation.calibration import fit_temperature
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.progress import followed
 from pointset.runs.system import keep_freed_memory
 from pointset.training.checkpoints import EpochRow, Fitted, RunFolder, describe_run, make_fitted
+from pointset.training.out_of_fold import FOLDS, out_of_fold_temperature
 from pointset.training.recipe import Recipe
 
-FOLDS = 5
 FEW_SHAPES = 2000
-"""Up to so many shapes, all folds are held out in turn for the temperature; above, one is."""
+"""Up to so many shapes, the temperature is fitted on all folds; above, on one."""
 
 
 def baseline_of(model: nn.Module) -> Baseline | None:
@@ -59,31 +58,23 @@ def fit_head(
     most: int = FOLDS,
     progress: bool = False,
 ) -> Tensor:
-    """Fit the head to all rows, at the temperature that suits held-out shapes best.
+    """Fit the head to all rows, with a temperature from out-of-fold logits; 1 if these are no better than chance.
 
-    Returns the outputs [N, outputs] of each shape by a head that was fitted without its fold, at this temperature; NaN
-    for shapes without a fold, and for folds from `most` on.
+    Returns the out-of-fold logits [N, classes] at this temperature; NaN for shapes without a fold, and for folds from
+    `most` on.
     """
     head = baseline.head
     head.temperature = torch.ones(())
-    held_out = torch.full((len(labels), head.outputs), torch.nan)
-    for fold in followed(range(most), "held-out fits", "fold", most, show=progress):
+    logits = torch.full((len(labels), head.outputs), torch.nan)
+    for fold in followed(range(most), "out-of-fold fits", "fold", most, show=progress):
         inside = torch.from_numpy(folds == fold)
         if inside.any():
             baseline.fit_rows([block[~inside] for block in blocks], labels[~inside])
-            held_out[inside] = baseline.logits([block[inside] for block in blocks])
+            logits[inside] = baseline.logits([block[inside] for block in blocks])
     baseline.fit_rows(blocks, labels)
-    tested = judged(held_out)
-    if tested.any():
-        temperature = fit_temperature(held_out[tested].numpy(), labels[tested].numpy(), groups=groups[tested.numpy()])
+    if (temperature := out_of_fold_temperature(logits, labels, groups)) is not None:
         head.temperature = torch.tensor(temperature, dtype=torch.float32)
-        held_out = held_out / head.temperature
-    return held_out
-
-
-def judged(outputs: Tensor) -> Tensor:
-    """True for the shapes that have held-out outputs [N, outputs], bool [N]; the others have NaN."""
-    return outputs.isfinite().all(dim=1)
+    return logits / head.temperature
 
 
 def fit_rows(model: nn.Module, train: PointSets, seed: int, progress: bool) -> EpochRow:

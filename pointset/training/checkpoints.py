@@ -188,7 +188,7 @@ class RunFolder:
 
     def weights(self) -> Weights:
         """The trained weights."""
-        begun = ("run.json", "automatic.json")  # a choice has the second first
+        begun = ("run.json", "selection.json")  # a model selection writes the second first
         if not any((self.path / name).exists() for name in begun):
             raise PointsetError(
                 f"{self.path} is not a run (it has no run.json): give a folder that `pointset train` wrote"
@@ -315,10 +315,10 @@ class Fitted:
     @property
     def work(self) -> float:
         """Seconds that depend little on other work of the machine: of the processor, or of the clock on a GPU."""
-        return core_seconds(self.history)
+        return cpu_seconds(self.history)
 
 
-def core_seconds(history: list[EpochRow]) -> float:
+def cpu_seconds(history: list[EpochRow]) -> float:
     """The seconds of the processor in some epochs, or of the clock on a GPU."""
     return float(sum(row["processor_seconds" if "processor_seconds" in row else "seconds"] for row in history))
 

@@ -1,10 +1,9 @@
 """Classifiers for scikit-learn: cross-validation, grid search, pipelines and calibration."""
 
 import copy
-import dataclasses
-import inspect
 import numbers
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,65 +13,52 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from pointset.baselines.models import BASELINES
-from pointset.configuration import closest_spelling
+from pointset.configuration import check, closest_spelling
 from pointset.data.arrays import from_arrays
-from pointset.data.options import DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.errors import quoted
 from pointset.inputs import InputError
-from pointset.training.automatic import fit_automatic
-from pointset.training.baselines import baseline_of
-from pointset.training.checkpoints import Fitted
 from pointset.training.devices import find_device
 from pointset.training.embedding import CloudEstimator, clouds_of, value_errors
-from pointset.training.fine_tuning import BUDGET, transfer_recipe
+from pointset.training.fine_tuning import transfer_recipe
 from pointset.training.loading import load_run
-from pointset.training.loop import fit
+from pointset.training.loop import Fitted, fit
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.predicting import predict, prepared_batches
+from pointset.zoo.pretrained import list_pretrained
 from pointset.zoo.transfer import start_from
 
-LONG = 10
-"""After as many epochs, a warning tells of a training that only finds the most frequent class."""
 NO_WEIGHTS = (
-    "class_weights weights the classes of a network, and a cloud that X holds twice counts twice; give groups, "
-    "so that copies stay together"
+    "class_weights of the recipe weights the classes of a network, and a cloud that X holds twice counts twice; give "
+    "groups, so that copies stay together"
 )
 """What serves in place of sample_weight."""
-DATA = ("normalize", "up")
-"""Fields of `DataOptions` that are for arrays; `points` has another default."""
-OWN_NAMES = {"score": "attention_score"}
-"""Names of fields that are those of methods in scikit-learn."""
+NESTED: dict[str, type[Recipe | ModelOptions]] = {"recipe": Recipe, "options": ModelOptions}
+"""Parameters whose fields are parameters, too, such as recipe__epochs."""
 
 
 class PointSetClassifier(ClassifierMixin, CloudEstimator):
-    """A classifier of point sets for scikit-learn: any network by its name, by default a support vector machine.
+    """A classifier of point sets for scikit-learn: a network or a baseline by its name.
 
     X is an array or a tensor [N, n, d], or N clouds [n_i, d] of several sizes as a list or an array of objects. The
     first three numbers of a point are its coordinates, in any unit: they are normalised here. y has N labels of any
-    kind. Every parameter is an option of its own, so that `GridSearchCV` can go through models and poolings as through
-    widths and learning rates.
+    kind.
 
     Args:
-        model: a name of the zoo, such as "isab16-pma", or of a baseline; see `list_models`. The default, a baseline, is
-            fitted to some hundred clouds within seconds: a support vector machine on classical features and embeddings
-            of trained models. It reads coordinates alone. "auto" takes the best classifier within `budget`, as
-            `pointset train` without a model does, and chooses normalisation and recipe itself. For both, fields of
-            `Recipe` and `ModelOptions` have no effect and are refused.
-        start: a trained model that comes with the package, or the folder of a run: training begins from its weights,
-            and `model` is ignored. Fields of `Recipe` that are given replace those of `transfer_recipe`.
-        budget: core-seconds for "auto".
+        model: a name of `list_models`, such as "isab16-pma"; a baseline, such as "features+surface-svm", which is
+            fitted within seconds and reads coordinates alone; or a pretrained model of `list_pretrained`, which is
+            fine-tuned with `transfer_recipe` and the fields of `recipe` that differ from the defaults.
         points: of each set: every epoch draws as many from each cloud anew, and a prediction takes a fixed choice of as
             many. None takes all.
-        normalize: of each cloud; see `DataOptions`, and there `up`.
+        normalize: of each cloud; see `DataOptions`.
+        device: "auto" uses a GPU if there is one; otherwise a torch device name.
         random_state: of the weights, of all that is drawn in training, and of the validation split: a seed, a
             RandomState, or None for numpy's global one.
-        progress: show the progress of a training; see `pointset.fit`.
-        options: the fields of `Recipe` (epochs, batch_size, learning_rate, ...) and of `ModelOptions` (dim, heads,
-            dropout, ...), whose `score` is `attention_score` here. Those that a network does not use are ignored. Early
-            stopping: `validation=0.1, patience=10`.
+        recipe: how a network is trained. Its fields are parameters, too, as in `set_params(recipe__epochs=20)` and in
+            grids. Early stopping: `Recipe(validation=0.1, patience=10)`.
+        options: how a network is built, likewise, such as `options__dim`.
 
     On cores that other programs use too, set OMP_WAIT_POLICY=PASSIVE before Python starts: waiting threads then sleep.
 
@@ -84,32 +70,54 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         n_iter_: epochs that were trained.
 
     Example:
-        >>> classifier = pointset.PointSetClassifier("rff-max", dim=16, epochs=2, random_state=0)
+        >>> recipe, options = pointset.Recipe(epochs=2), pointset.ModelOptions(dim=16)
+        >>> classifier = pointset.PointSetClassifier("rff-max", random_state=0, recipe=recipe, options=options)
         >>> classifier.fit(X[:16], y[:16]).predict_proba(X[16:]).shape
         (8, 2)
-        >>> classifier.classes_.tolist()
-        ['flat', 'round']
+        >>> classifier.set_params(recipe__epochs=3).recipe.epochs, classifier.classes_.tolist()
+        (3, ['flat', 'round'])
     """
 
-    model: str
-    start: str | None
-    budget: float
-    points: int | None
-    normalize: str
-    up: str | None
-    device: str
-    progress: bool
-    random_state: Any
+    def __init__(
+        self,
+        model: str = "isab16-pma",
+        *,
+        points: int | None = None,
+        normalize: str = "unit-sphere",
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        recipe: Recipe = Recipe(),
+        options: ModelOptions = ModelOptions(),
+    ) -> None:
+        self.model, self.points, self.normalize, self.device = model, points, normalize, device
+        self.random_state, self.recipe, self.options = random_state, recipe, options
 
-    def __init__(self, model: str = "features+surface+embedding-svm", **options: Any) -> None:
-        known = inspect.signature(type(self)).parameters
-        if odd := next((name for name in options if name not in known), None):
-            near = closest_spelling(odd, [*known])
-            raise TypeError(f"{type(self).__name__} has no parameter {quoted(odd)}: did you mean {near}?")
-        given = inspect.signature(type(self)).bind(model, **options)
-        given.apply_defaults()
-        for name, value in given.arguments.items():
-            setattr(self, name, value)
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; `deep` adds the fields of recipe and options, such as recipe__epochs."""
+        parameters: dict[str, Any] = super().get_params(deep=False)
+        for name in NESTED if deep else ():
+            parameters |= {f"{name}__{field}": value for field, value in vars(parameters[name]).items()}
+        return parameters
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters by name, and fields of recipe and options, such as recipe__epochs; return self.
+
+        Raises:
+            InputError: there is no such parameter, or a value is not allowed.
+        """
+        whole = {name: value for name, value in parameters.items() if "__" not in name}
+        known = self.get_params()
+        for name in parameters:
+            if name not in known:
+                near = closest_spelling(name, [*known])
+                raise InputError(f"Invalid parameter {quoted(name)} for {type(self).__name__}: did you mean {near}?")
+        super().set_params(**whole)
+        for name in NESTED:
+            fields = {key[len(name) + 2 :]: parameters[key] for key in parameters if key.startswith(f"{name}__")}
+            if fields:
+                with value_errors():
+                    setattr(self, name, replace(getattr(self, name), **fields))
+        return self
 
     def fit(self, X: Any, y: Any, groups: Any = None, **others: Any) -> Self:
         """Train from the beginning.
@@ -117,8 +125,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         Args:
             X: N clouds.
             y: N labels.
-            groups: N names or numbers of groups that belong together, such as views of one object: the validation split
-                and the folds of "auto" keep them together. None keeps every shape on its own.
+            groups: N names or numbers of groups, such as views of one object: the validation split keeps them together.
 
         Raises:
             InputError: X or y is not what the class describes, or an option is wrong; also a ValueError.
@@ -131,15 +138,11 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         labels = _labels(y)
         classes = np.unique(labels)
         names = [str(label) for label in classes.tolist()]
-        options = {name: getattr(self, name) for name in DATA if name != "up" or self.up is not None}
         with value_errors():
-            sets = from_arrays(
-                X,
-                [names[place] for place in np.searchsorted(classes, labels)],
-                names,
-                points=self.points,
-                **options,
-            )
+            for name, kind in NESTED.items():
+                check(name, getattr(self, name), kind)
+            of_sets = [names[place] for place in np.searchsorted(classes, labels)]
+            sets = from_arrays(X, of_sets, names, points=self.points, normalize=self.normalize)
             if groups is not None:
                 if len(groups) != len(sets):
                     raise InputError(f"groups must be one for each of the {len(sets)} clouds, got {len(groups)}")
@@ -149,11 +152,10 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
             fitted = self._trained(sets, seed)
         self.model_, self.history_, self.classes_ = fitted.model, fitted.history, classes
         self.n_features_in_, self.n_iter_ = sets.inputs, len(fitted.history)
-        self._warn_of_chance(sets)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities float64 [N, classes], in the order of `classes_`.
+        """Return probabilities float64 [N, classes], in the order of `classes_`.
 
         Raises:
             NotFittedError, InputError: before `fit`, or X is not N clouds.
@@ -164,77 +166,35 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
             return predict(model, prepared_batches(model, clouds_of(X))).probabilities
 
     def predict(self, X: Any) -> np.ndarray:
-        """The likeliest label of each cloud [N], of `classes_`; errors as for `predict_proba`."""
+        """Return the most probable label of each cloud [N], of `classes_`; errors as for `predict_proba`."""
         indices = self.predict_proba(X).argmax(axis=1)
         return self.classes_[indices]
 
     def _trained(self, sets: PointSets, seed: int) -> Fitted:
-        recipe = Recipe.from_dict(self._fields(Recipe))
-        if self.start is not None:
-            trained, _ = load_run(self.start)
-            model = start_from(trained, sets, seed=seed, start=str(self.start))
+        recipe = self.recipe if self.device == "auto" else replace(self.recipe, device=self.device)
+        if self.model in BASELINES:
+            for name, kind in NESTED.items():
+                if getattr(self, name) != kind():
+                    raise InputError(f"{name} has no effect on model={self.model!r}: leave it out, or name a network")
+            if sets.inputs > 3:
+                text = f"{self.model} reads 3 of the {sets.inputs} numbers of a point: choose a network"
+                warnings.warn(text, UserWarning, stacklevel=3)
+        elif self.model in list_pretrained():
             changed = {name: value for name, value in vars(recipe).items() if value != getattr(Recipe(), name)}
-            recipe = transfer_recipe(sets, **changed)
-            return fit(model, sets, recipe, seed=seed, progress=self.progress)
-        self._refuse_without_effect()
-        if self.model == "auto":
-            return fit_automatic(sets, budget=self.budget, seed=seed, progress=self.progress).fitted
-        model = create_for(sets, self.model, ModelOptions.from_dict(self._fields(ModelOptions)), seed=seed)
-        if baseline_of(model) is not None and sets.inputs > 3:
-            text = f"{self.model} reads 3 of the {sets.inputs} numbers of a point: choose a network"
-            warnings.warn(text, UserWarning, stacklevel=3)
-        return fit(model, sets, recipe, seed=seed, progress=self.progress)
-
-    def _refuse_without_effect(self) -> None:
-        """Refuse fields of `Recipe` and `ModelOptions` where the model has none."""
-        if self.model not in ("auto", *BASELINES):
-            return
-        for field in (*dataclasses.fields(Recipe), *dataclasses.fields(ModelOptions)):
-            name = OWN_NAMES.get(field.name, field.name)
-            if name != "device" and getattr(self, name) != field.default:
-                effect = f"{name}={getattr(self, name)!r} has no effect on model={self.model!r}"
-                raise InputError(f"{effect}: leave it out, or name a network, such as isab16-pma")
-
-    def _warn_of_chance(self, sets: PointSets) -> None:
-        """Warn of a long training that is hardly better than the most frequent class."""
-        most = float(np.unique(sets.labels, return_counts=True)[1].max()) / len(sets)
-        chance = most + 2 * (most * (1 - most) / len(sets)) ** 0.5  # two standard errors above the most frequent class
-        if self.n_iter_ >= LONG and (accuracy := self.history_[-1].get("accuracy", 1.0)) <= chance:
-            text = f"after {self.n_iter_} epochs the accuracy on the training sets is {accuracy:.1%}"
-            remedy = "try more epochs, or of few clouds least_steps=300, another learning_rate, or another normalize"
-            warnings.warn(f"{text}, hardly better than the most frequent class: {remedy}", UserWarning, stacklevel=3)
-
-    def _fields(self, kind: type) -> dict[str, Any]:
-        """What was chosen of the fields of a configuration."""
-        return {each.name: getattr(self, OWN_NAMES.get(each.name, each.name)) for each in dataclasses.fields(kind)}
+            model = start_from(load_run(self.model)[0], sets, seed=seed, start=self.model)
+            return fit(model, sets, transfer_recipe(sets, **changed), seed=seed, progress=False)
+        return fit(create_for(sets, self.model, self.options, seed=seed), sets, recipe, seed=seed, progress=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """With the weights on the CPU: the file may be read on a machine without this device."""
+        """Return the state with the weights on the CPU: the file may be read on a machine without this device."""
         state = super().__getstate__()
         if "model_" in state:
             state = state | {"model_": copy.deepcopy(state["model_"]).cpu()}
         return state
 
 
-def _with_options(init: Any) -> None:
-    """Let a constructor show every option by name, as scikit-learn asks for: data, recipe, model."""
-    of_data = [each for each in dataclasses.fields(DataOptions) if each.name in DATA]
-    options: dict[str, tuple[Any, Any]] = {"points": (int | None, None)}
-    for each in (*of_data, *dataclasses.fields(Recipe), *dataclasses.fields(ModelOptions)):
-        options[OWN_NAMES.get(each.name, each.name)] = each.type, each.default
-    options |= {"start": (str | None, None), "budget": (float, BUDGET), "progress": (bool, False)}
-    options["random_state"] = int | np.random.RandomState | None, None
-    parameters = [inspect.signature(init).parameters[name] for name in ("self", "model")]
-    for name, (annotation, usual) in options.items():
-        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual, annotation=annotation))
-    init.__signature__ = inspect.Signature(parameters)
-
-
-_with_options(PointSetClassifier.__init__)
-
-
 def _labels(y: Any) -> np.ndarray:
-    """Labels [N] of any kind that has classes."""
+    """Return labels [N] of any kind that has classes."""
     with value_errors():
         if y is None:
             raise InputError("PointSetClassifier requires y to be passed, but the target y is None")

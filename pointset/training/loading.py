@@ -18,7 +18,7 @@ def find_run(path: str | Path) -> Path:
     if not str(path):
         raise PointsetError("the name of the model is empty: give the folder of a run, or a trained model")
     folder = Path(path)
-    if folder.name == "network" and not folder.exists() and (folder.parent / "choice.json").exists():
+    if folder.name == "network" and not folder.exists() and (folder.parent / "candidates.json").exists():
         remedy = "train again in another folder, with a larger --budget or a network by name"
         raise PointsetError(f"{folder.parent} has no network: its budget was too small to train one; {remedy}")
     if folder.exists() or len(folder.parts) > 1:

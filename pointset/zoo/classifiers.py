@@ -175,7 +175,7 @@ class SetClassifier(Classifier):
 
 
 class WholeClassifier(Classifier):
-    """A context model, a baseline or a product of classifiers, with the methods of `SetClassifier`."""
+    """A context model, a baseline or an ensemble, with the methods of `SetClassifier`."""
 
     def __init__(self, model: nn.Module, inputs: int = 3) -> None:
         super().__init__(inputs, getattr(model, "local_features", "none"))

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pointset.baselines.models import Mixture
+from pointset.baselines.models import Ensemble
 from pointset.configuration import Count, check, check_seed, name_of
 from pointset.data.local_features import WIDTHS
 from pointset.data.point_sets import PointSets
@@ -27,7 +27,7 @@ from pointset.zoo.pretrained import pretrained_card, pretrained_folder, pretrain
 from pointset.zoo.registration import source_digests
 from pointset.zoo.trust import load_trust
 
-MIXTURE = "mixture"
+ENSEMBLE = "ensemble"
 """Name of the specs that have members."""
 
 
@@ -41,7 +41,7 @@ class Spec:
     seed: int
     options: ModelOptions
     members: "tuple[Spec, ...]" = ()
-    """Of a mixture: the classifiers whose probabilities it multiplies."""
+    """Of an ensemble: the classifiers whose log-probabilities it averages."""
     start: str = ""
     """The trained model whose weights a training began from."""
 
@@ -152,7 +152,7 @@ def spec_of(described: Mapping[str, Any]) -> Spec:
 def build_model(spec: Spec) -> nn.Module:
     """Build what a `Spec` describes; see `create_model`."""
     if spec.members:
-        return mix([build_model(member) for member in spec.members])
+        return ensemble_of([build_model(member) for member in spec.members])
     check("name", spec.name, str)
     check("classes", spec.classes, Count)
     check("inputs", spec.inputs, Count)
@@ -179,13 +179,13 @@ def create_for(sets: PointSets, name: str, options: ModelOptions | None = None, 
     return create_model(name, len(sets.classes), options, inputs=sets.inputs, seed=seed)
 
 
-def mix(members: list[nn.Module]) -> nn.Module:
-    """The product of classifiers of the zoo with the same classes and inputs; see `Mixture`."""
+def ensemble_of(members: list[nn.Module]) -> nn.Module:
+    """Return the ensemble of classifiers of the zoo with the same classes and inputs; see `Ensemble`."""
     specs: Any = tuple(member.spec for member in members)
-    spec = replace(specs[0], name=MIXTURE, options=ModelOptions(), members=specs, start="")
-    mixture = WholeClassifier(Mixture(members, spec.classes), spec.inputs)
-    mixture.spec = spec
-    return mixture
+    spec = replace(specs[0], name=ENSEMBLE, options=ModelOptions(), members=specs, start="")
+    ensemble = WholeClassifier(Ensemble(members), spec.inputs)
+    ensemble.spec = spec
+    return ensemble
 
 
 def _with_head(encoder: Builder, pooling: Builder, spec: Spec) -> nn.Module:

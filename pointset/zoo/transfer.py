@@ -38,17 +38,6 @@ def start_from(trained: nn.Module, sets: PointSets, *, seed: int = 0, start: str
     return model
 
 
-def without_local_features(trained: Any) -> nn.Module:
-    """The same network on coordinates alone: what it gives if every point has the mean local features."""
-    spec = trained.spec
-    model: Any = build_model(replace(spec, options=replace(spec.options, local_features="none")))
-    weights = trained.state_dict()
-    own = {name: weights[name][tuple(map(slice, new.shape))] for name, new in model.state_dict().items()}
-    model.load_state_dict(own)
-    model.classes = trained.classes
-    return model
-
-
 def turn_inputs(model: SetClassifier, turn: Tensor) -> None:
     """Change a model, in place, into one that gives for X what it gave for X @ turn.T: exact, but for rounding.
 

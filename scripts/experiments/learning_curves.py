@@ -22,9 +22,9 @@ from torch import Tensor
 
 from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import PointSets
-from pointset.training.automatic import fit_automatic
 from pointset.training.fine_tuning import NETWORK_MODEL, transfer_recipe
 from pointset.training.loop import fit
+from pointset.training.selection import select_model
 from pointset.zoo.models import create_for
 from pointset.zoo.predicting import predict
 
@@ -50,7 +50,7 @@ def split(sets: PointSets, draw: int, shapes: int) -> tuple[PointSets, PointSets
 def fitted(method: str, train: PointSets, seed: int) -> tuple[Any, str]:
     """A model fitted to the shapes by one of the methods, and what it is."""
     if method == CHOICE:
-        choice = fit_automatic(train, seed=seed, progress=False)
+        choice = select_model(train, seed=seed, progress=False)
         return choice.fitted.model, choice.name
     options, recipe = (OPTIONS, transfer_recipe(train)) if method == SCRATCH else (None, None)
     model = create_for(train, NETWORK_MODEL if method == SCRATCH else method, options, seed=seed)

@@ -7,11 +7,19 @@ from sklearn.svm import SVC
 
 import pointset
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
-from pointset.baselines.models import BASELINES, EMBEDDERS, PENALTY, WIDTH, Baseline, Mixture, SupportVectors
+from pointset.baselines.models import (
+    BASELINES,
+    EMBEDDERS,
+    PENALTY,
+    WIDTH,
+    Baseline,
+    SupportVectors,
+    mean_log_probabilities,
+)
 from pointset.data.likeness.features import HISTOGRAM_BINS, invariant_features
 from pointset.data.local_features import WIDTHS
 from pointset.training.baselines import extract_rows, fit_head, set_pose
-from pointset.zoo.models import mix
+from pointset.zoo.models import ensemble_of
 from pointset.zoo.transfer import start_from
 
 
@@ -50,17 +58,11 @@ def test_surfaces_lines_and_volumes_differ_by_their_neighbourhoods():
     assert slopes[3, 0] == 1  # the normals of a level plane point up, and it has one height
 
 
-def test_a_product_weighs_its_members_by_held_out_shapes():
-    generator = torch.Generator().manual_seed(0)
-    labels = torch.arange(200) % 10 // 8  # four times as many of the first class
-    right = 2.0 * torch.nn.functional.one_hot(labels, 2) + torch.randn(200, 2, generator=generator)
-    worse = right + 3 * torch.randn(200, 2, generator=generator)
-    product = Mixture([torch.nn.Identity()] * 2, 2).fit([right, worse], labels, labels.bincount())
-    assert product.weights[0] > 1.5 * product.weights[1]
-    favours = right + torch.tensor([2.0, 0.0])
-    alone = Mixture([torch.nn.Identity()], 2).fit([favours], labels, labels.bincount())
-    accuracy = [(logits.argmax(dim=1) == labels).float().mean() for logits in (favours, alone.combine([favours]))]
-    assert accuracy[1] > accuracy[0] + 0.02
+def test_an_ensemble_averages_log_probabilities():
+    clouds, members = torch.randn(4, 20, 3), [pointset.create_model("rff-max", classes=3, seed=seed) for seed in (0, 1)]
+    ensemble = ensemble_of(members).eval()
+    expected = sum(member.eval()(clouds).log_softmax(dim=1) for member in members) / 2
+    torch.testing.assert_close(ensemble(clouds), expected)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])
@@ -117,12 +119,12 @@ def test_members_of_an_ensemble_may_have_no_local_features():
     members += [pointset.create_model("rff-max", classes=3, dim=8, local_features=kind) for kind in ("none", "upright")]
     for member in members:
         pointset.fit(member, train, pointset.Recipe(epochs=1), progress=False)
-    product = mix(members).eval()
-    assert product.local_features == "upright"
+    ensemble = ensemble_of(members).eval()
+    assert ensemble.local_features == "upright"
     sets = train.with_local_features("upright")
     own = [pointset.evaluate(member, train).logits for member in members]
-    expected = product.model.combine([torch.from_numpy(each) for each in own])
-    assert (product(sets.points) - expected).abs().max() < 1e-5 * expected.abs().max()
+    expected = mean_log_probabilities([torch.from_numpy(logits) for logits in own])
+    assert (ensemble(sets.points) - expected).abs().max() < 1e-5 * expected.abs().max()
 
 
 @pytest.mark.parametrize("name", BASELINES)

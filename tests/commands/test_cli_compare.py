@@ -14,7 +14,7 @@ from pointset.comparison.runs import make_runs
 from pointset.data.shapes10.build import build_shapes10
 from pointset.errors import PointsetError
 from pointset.runs import records
-from pointset.training import automatic, fine_tuning
+from pointset.training import fine_tuning, selection
 from pointset.training.fine_tuning import Plan
 
 FILE = """
@@ -172,7 +172,7 @@ def small(tmp_path, monkeypatch) -> None:
     for copy in ("chair.off", "new/chair.off", "path/to/new/chair.off"):
         Path(copy).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy("all/chair/test/chair_0007.off", copy)
-    monkeypatch.setattr(automatic._Choice, "_plan", lambda _: Plan(steps=8, folds=1))
+    monkeypatch.setattr(selection._Selection, "_plan", lambda *_: Plan(steps=8, folds=1))
     monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
 
 

@@ -16,7 +16,7 @@ from pointset.explain.faithfulness import EXPLANATIONS, check_explanations
 from pointset.explain.importance import critical_points, occlusion_influence, rollout
 from pointset.explain.inspection import network_of
 from pointset.explain.support import exact_support, support_map
-from pointset.zoo.models import mix
+from pointset.zoo.models import ensemble_of
 
 FEW = 17
 
@@ -234,10 +234,10 @@ def test_of_a_product_of_classifiers_the_network_is_looked_into() -> None:
     svm = pointset.fit(pointset.create_model("features-svm", classes=4), sets, progress=False).model
     told, more = (model_of("rff-max", local_features=kind) for kind in ("upright", "none"))
     members = [told, svm, more]
-    product = mix(members).eval()
+    product = ensemble_of(members).eval()
     product.preparation = replace(members[0].preparation, points=N, cache_points=N, local_features="upright")
     product.classes = list("abcd")
     seen = pointset.inspect_shape(product, CLOUD)
     assert [entry.kind for entry in seen.maps] == ["decides"]
     with pytest.raises(pointset.PointsetError, match="has no network"):
-        network_of(mix([svm, svm]))
+        network_of(ensemble_of([svm, svm]))

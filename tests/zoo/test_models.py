@@ -16,7 +16,7 @@ from pointset.data.axes import UP_TO_Z
 from pointset.data.local_features import WIDTHS, cloud_local_features
 from pointset.nn import registry
 from pointset.zoo.names import LOCAL_FEATURES, used_options, zoo_name
-from pointset.zoo.transfer import start_from, turn_inputs, without_local_features
+from pointset.zoo.transfer import start_from, turn_inputs
 
 ALL = [*covering_models(), "isab5-pma4", "sab-pma2", "isab5-max+pma2", "rffp-aggr.set2set", "rff-aggr.settransformer"]
 
@@ -284,17 +284,6 @@ def test_a_training_from_trained_weights_keeps_their_scale() -> None:
     model: Any = start_from(trained, other)
     pointset.fit(model, other, Recipe(epochs=1), progress=False)
     assert torch.equal(model.numbers.mean, trained.numbers.mean)
-
-
-def test_without_local_features_a_network_gives_what_it_gives_for_mean_numbers() -> None:
-    trained, points = network("isab4-pma").eval(), torch.randn(2, 40, 3)
-    trained.numbers.fit(torch.randn(100, WIDTHS["upright"]) + 1)
-    trained.classes = ["a", "b", "c"]
-    bare: Any = without_local_features(trained).eval()
-    with torch.no_grad():
-        expected = trained(torch.cat([points, trained.numbers.mean.expand(2, 40, -1)], dim=2))
-        torch.testing.assert_close(bare(points), expected, atol=1e-5, rtol=1e-5)
-    assert (bare.local_features, bare.classes) == ("none", trained.classes)
 
 
 def test_shapes_at_their_principal_axes_are_not_turned_where_another_axis_is_up() -> None:

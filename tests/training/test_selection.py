@@ -1,8 +1,9 @@
-"""The automatic choice of a classifier, and `pointset train` without a model's name, with groups of shapes."""
+"""Model selection, and `pointset train` without the name of a model, with groups of shapes."""
 
 import itertools
 import json
 import math
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,13 +13,12 @@ from command_line import asked, fail, succeed
 from toy import bumpy, save, write_shapes
 
 import pointset
-from pointset import PointsetError, cli, fit_automatic
+from pointset import PointsetError, cli, select_model
 from pointset.commands.train import _group_lines, _of_modelnet, _show
 from pointset.data.groups import alone
-from pointset.training import automatic, candidates, fine_tuning
-from pointset.training.baselines import FOLDS
-from pointset.training.candidates import ROWS, Candidate, HeldOut
+from pointset.training import fine_tuning, selection
 from pointset.training.fine_tuning import BUDGET, Plan
+from pointset.training.out_of_fold import FOLDS, Candidate
 from pointset.zoo.predicting import predict
 
 
@@ -32,55 +32,93 @@ def train(data):
     return pointset.load_dataset(data, points=32)
 
 
-@pytest.fixture
-def choice(train):
-    return automatic._Choice(train, 1.0, 0, None, False)
-
-
 @pytest.fixture(scope="module")
-def rows(train, tmp_path_factory):
-    """A choice without time for a network, its folder, and the candidates that were told while it was made."""
-    run, told = tmp_path_factory.mktemp("rows") / "run", []
-    return fit_automatic(train, budget=0.001, run=run, progress=False, on_candidate=told.append), run, told
+def without_network(train, tmp_path_factory):
+    """A selection without CPU time for a network, its folder, and the candidates that were shown meanwhile."""
+    run, shown = tmp_path_factory.mktemp("selected") / "run", []
+    return select_model(train, budget=0.001, run=run, progress=False, on_candidate=shown.append), run, shown
 
 
-def test_rows_alone_if_the_budget_is_too_small_for_a_network(train, rows):
-    best, run, told = rows
-    assert [candidate.name for candidate in told] == [*ROWS]
-    assert {candidate.name for candidate in best.candidates} == {*ROWS, "mixture"}
-    (chosen,) = (candidate for candidate in best.candidates if candidate.chosen)
-    assert all(candidate.low <= candidate.accuracy <= candidate.high for candidate in best.candidates)
+def test_the_support_vector_machine_alone_if_the_budget_is_too_small_for_a_network(train, without_network):
+    best, run, shown = without_network
+    assert [candidate.name for candidate in shown] == [candidate.name for candidate in best.candidates] == ["svm"]
+    (chosen,) = best.candidates
+    assert chosen.chosen
+    assert chosen.low <= chosen.accuracy <= chosen.high
     with pytest.raises(PointsetError, match="run has no network: its budget was too small to train one; train again"):
         pointset.load_run(run / "network")
-    # Nothing held out was wrong: at a temperature of 0.01 a wrong class of the next shape would have 100.0 %.
-    assert chosen.accuracy == 1
+    # No out-of-fold prediction was wrong: at a temperature of 0.01 a wrong class of the next shape would have 100.0 %.
+    assert chosen.accuracy == chosen.mean_class_accuracy == 1
     assert 0.8 < predict(best.fitted.model, train).probabilities.max(axis=1).mean() < 0.99
-    assert all(candidate.loss > 0.01 for candidate in best.candidates)
+    assert chosen.log_loss > 0.01
+    assert pointset.load_run(run)[0].spec.name == "surface+embedding-svm"
 
 
 def test_groups_without_a_held_out_error_make_a_class_as_certain_as_so_many_shapes(tmp_path):
     """The log loss is at least that of the mean confidence, which is (n + 1) / (n + 2) after n groups."""
     train = pointset.load_dataset(write_shapes(tmp_path, shapes=10), points=32)
-    groups = [f"{label}/{number // 4}" for label, number in zip(train.labels.tolist(), range(len(train)), strict=True)]
-    best = fit_automatic(train.grouped(groups), budget=0.001, progress=False)
+    groups = [f"{label}/{number // 2}" for label, number in zip(train.labels.tolist(), range(len(train)), strict=True)]
+    (candidate,) = select_model(train.grouped(groups), budget=0.001, progress=False).candidates
     count = len({*groups})
-    assert count < len(train) / 2
-    right = [candidate.loss for candidate in best.candidates if candidate.accuracy == 1]
-    assert right
-    assert min(right) > -math.log((count + 1) / (count + 2)) - 1e-6
+    assert count <= len(train) / 2
+    assert candidate.accuracy == 1
+    assert candidate.log_loss > -math.log((count + 1) / (count + 2)) - 1e-6
 
 
-def test_where_no_shape_can_be_held_out_no_accuracy_is_said(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        (lambda labels: [f"{label}{row // 4}" for row, label in enumerate(labels)], True),
+        (lambda labels: range(len(labels)), False),
+    ],
+)
+def test_groups_whose_predictions_are_no_better_than_class_frequencies_are_dropped(groups, said, monkeypatch):
+    """Groups of one class and one look: what is learned of the others says nothing of them."""
+    labels = [0, 1] * 8
+    clouds = np.stack([bumpy(row // 4, 64, row) for row in range(16)])
+    train = pointset.from_arrays(clouds, labels, normalize="center-standardize").grouped(groups(labels))
+    kept = selection.out_of_fold_temperature
+
+    def temperature(logits, labels, groups):
+        return None if len({*groups.tolist()}) < len(labels) else kept(logits, labels, groups)
+
+    monkeypatch.setattr(selection, "out_of_fold_temperature", temperature)
+    best = select_model(train, budget=0.001, progress=False)
+    assert bool(best.sentences) is said or not said
+    if said:
+        assert not best.grouping
+        assert "folds are drawn without groups" in best.sentences[0]
+        assert "the accuracy may be optimistic; give --groups a CSV table" in best.sentences[0]
+        assert float(best.fitted.model.model.head.temperature) == best.fitted.model.temperature == 1
+
+
+def test_where_no_shape_can_be_held_out_no_accuracy_is_printed(tmp_path, capsys):
     data = write_shapes(tmp_path / "data", shapes=3)
     command = ("train", "--data", data, "--points", "32", "--groups", "2", "--budget", "1s", "--run", tmp_path / "run")
     cli.main([str(word) for word in command])
     said = capsys.readouterr()
-    assert "mixture *" in said.out
-    assert "chosen (of any-svm and embedding-svm; no shape can be held out to choose by" in said.out
-    assert pointset.load_run(tmp_path / "run")[0].model.weights.tolist() == [0.5, 0.5]
-    assert "features-svm  fitted, and not judged: no shape can be held out, 0 core-seconds" in said.err
+    assert "svm *" in said.out
+    assert "selected (no shape can be held out to compare the candidates" in said.out
+    assert "svm      fitted, and not evaluated: no shape can be held out, " in said.err
     assert " 0.0" not in said.out + said.err
     assert json.loads(succeed(capsys, "evaluate", "--model", tmp_path / "run", "--json"))["accuracy"] > 0.5
+
+
+def test_classes_without_an_out_of_fold_prediction_are_counted(tmp_path, capsys):
+    data = write_shapes(tmp_path / "data")
+    for file in sorted((data / "train" / "flat").iterdir())[1:]:
+        file.unlink()
+    command = ("--data", data, "--points", "32", "--groups", "none", "--budget", "1s", "--run", tmp_path / "run")
+    said = succeed(capsys, "train", *command)
+    assert "1 of 2 classes evaluated; none of these is held out: flat" in said
+    assert "mean-class accuracy %" in said
+
+
+def test_inputs_that_a_candidate_does_not_use_are_named(train):
+    features = {"intensity": np.ones((len(train), train.size))}
+    sets = pointset.from_arrays(train.points.numpy(), train.labels.tolist(), features=features)
+    best = select_model(sets, budget=0.001, progress=False)
+    assert best.sentences == ("svm reads coordinates alone, without intensity",)
 
 
 @pytest.mark.parametrize("flags", [("rff-max", "--epochs", "1"), ("--budget", "1s")])
@@ -93,7 +131,7 @@ def test_without_a_test_split_evaluate_is_not_the_next_step(flags, tmp_path, cap
     assert "pointset evaluate" not in said
 
 
-def test_a_choice_for_any_pose_gives_a_turned_shape_its_class(data, tmp_path, capsys):
+def test_a_selection_for_any_pose_gives_a_turned_shape_its_class(data, tmp_path, capsys):
     run = tmp_path / "run"
     command = ("--points", "64", "--budget", "1s", "--run", run)
     succeed(capsys, "train", "--data", data, "--pose", "any", *command)
@@ -106,19 +144,13 @@ def test_a_choice_for_any_pose_gives_a_turned_shape_its_class(data, tmp_path, ca
     assert likeliest[0]["probability"] == pytest.approx(likeliest[1]["probability"], abs=1e-3)
 
 
-def test_a_chosen_mixture_is_saved_and_multiplies_its_members(data, train, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(HeldOut, "best", lambda *_: ("mixture", "for this test"))
-    fitted = fit_automatic(train, budget=0.001, run=tmp_path / "run", progress=False).fitted.model
-    mixture = pointset.load_run(tmp_path / "run")[0].model
-    assert (mixture.weights != 1).all()
-    assert all(buffer.equal(fitted.get_buffer(f"model.{name}")) for name, buffer in mixture.named_buffers())
-    logits = [member(train.points) for member in mixture.members]
-    torch.testing.assert_close(mixture(train.points), mixture.combine(logits))
+def test_a_run_without_a_network_is_neither_drawn_nor_exported(data, without_network, tmp_path, capsys):
+    _, run, _ = without_network
     shape = data / "test" / "flat" / "flat_0.npy"
-    said = fail(capsys, "attend", shape, "--model", tmp_path / "run", "-o", tmp_path / "a.html")
-    assert "only a network can be drawn: train with a larger --budget" in said  # the budget was too small for one
-    said = fail(capsys, "export", "--model", tmp_path / "run", "-o", tmp_path / "a.pt2")
-    assert "exported: train with a larger --budget" in said
+    said = fail(capsys, "attend", shape, "--model", run, "-o", tmp_path / "a.html")
+    assert "only networks can be drawn: train one by name" in said
+    said = fail(capsys, "export", "--model", run, "-o", tmp_path / "a.pt2")
+    assert "only networks can be exported: train one by name" in said
 
 
 @pytest.mark.parametrize(("classes", "lines"), [(("Chair", "night stand", "x", "y"), 1), (("chair", "x", "y"), 0)])
@@ -128,47 +160,37 @@ def test_figures_of_shapes_that_trained_weights_may_have_seen_are_doubted(classe
     assert all("2 of 4 classes are classes of ModelNet40" in line for line in said)
 
 
-def test_no_candidate_is_judged_on_shapes_that_it_was_fitted_to(train, choice, monkeypatch):
+def test_out_of_fold_networks_are_not_trained_on_the_shapes_that_they_predict(train, monkeypatch):
     used: list[tuple[set, set]] = []
 
     def predicted(model, sets):
         used.append((set(model.names), set(sets.names)))
         return SimpleNamespace(logits=torch.zeros(len(sets), 2))
 
-    def product(outputs, labels, fitted, groups):
-        def combine(members):
-            used.append((set(fitted.nonzero().flatten().tolist()), set(members[0][:, 0].tolist())))
-            return members[0]
-
-        return SimpleNamespace(combine=combine)
-
     # The network is the sets that it was fitted to.
-    monkeypatch.setattr(automatic, "fit", lambda network, sets, *_, **__: SimpleNamespace(model=sets))
-    monkeypatch.setattr(automatic, "predict", predicted)
-    monkeypatch.setattr(candidates, "fit_product", product)
-    numbered = torch.arange(len(train)).float()[:, None].expand(-1, 2)  # outputs tell of which shape they are
-    choice.outputs |= dict.fromkeys(ROWS, numbered)
-    choice.outputs["network"] = choice._held_out_network(Plan(60, FOLDS))
-    assert len(used) == FOLDS + 1  # two kinds of network on the first fold
-    choice.held_out.members.append("network")
-    choice.held_out.of_product()
-    assert len(used) == 2 * FOLDS + 1
-    for fitted, judged in used:
-        assert fitted.isdisjoint(judged)
-        assert len(fitted) + len(judged) == len(train)
+    monkeypatch.setattr(selection, "fit", lambda network, sets, *_, **__: SimpleNamespace(model=sets))
+    monkeypatch.setattr(selection, "predict", predicted)
+    logits, _ = selection._Selection(train, 0, None, False, print)._network_out_of_fold(Plan(60, FOLDS))
+    assert logits.isfinite().all()
+    assert len(used) == FOLDS
+    for fitted, tested in used:
+        assert fitted.isdisjoint(tested)
+        assert len(fitted) + len(tested) == len(train)
 
 
 @pytest.mark.filterwarnings("ignore:of clouds with more points")
 def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(data, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(HeldOut, "best", lambda *_: ("mixture", "for this test"))  # it needs all the others
-    monkeypatch.setattr(automatic._Choice, "_plan", lambda _: Plan(steps=8, folds=1))
+    monkeypatch.setattr(selection, "select_candidate", lambda *_: ("ensemble", "for this test"))
+    monkeypatch.setattr(selection._Selection, "_plan", lambda *_: Plan(steps=8, folds=1))
     monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
     folder = tmp_path / "my run"
     command = ("train", "--data", data, "--points", "32", "--run", folder)
     printed = succeed(capsys, *command)
     assert f"  pointset attend FILE --model '{folder}'" in printed.splitlines()
-    assert "features-svm" in printed
-    assert "chosen" in printed
+    assert "ensemble *" in printed
+    held_out = re.findall(r"^(?:svm|network|ensemble) .* (\d+) +\d+$", printed, re.MULTILINE)
+    assert len(held_out) == 3
+    assert len({*held_out}) == 1, "the candidates are evaluated on the same shapes"
     model, description = pointset.load_run(folder)
     assert model.classes == ["ball", "flat"]
     assert json.loads(succeed(capsys, "evaluate", "--model", folder, "--json"))["accuracy"] > 0.8
@@ -182,33 +204,34 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(data, tm
     succeed(capsys, *command)
     again, _ = pointset.load_run(folder)
     assert all(again.state_dict()[name].equal(tensor) for name, tensor in weights.items())
-    names = [candidate["name"] for candidate in json.loads((folder / "candidates.json").read_text())]
+    names = [candidate["name"] for candidate in json.loads((folder / "candidates.json").read_text())["candidates"]]
     assert (folder / "network").exists()
-    assert names == [*ROWS, "network", "mixture"]
+    assert names == ["svm", "network", "ensemble"]
+    assert model.temperature == again.temperature == description["temperature"] != 1
     assert description["data"]["normalize"] == "center-standardize"
 
 
 def test_the_seconds_of_a_resumed_network_are_those_of_all_processes(train, tmp_path, monkeypatch):
-    monkeypatch.setattr(Plan, "within", lambda *_: Plan(steps=8, folds=2, kinds=1, seconds=100.0))
+    monkeypatch.setattr(Plan, "within", lambda *_: Plan(steps=8, folds=2, seconds=100.0))
     monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
     run = tmp_path / "run"
 
     def resume(stop):
         with monkeypatch.context() as patched:
             if stop:
-                patched.setattr(HeldOut, "add_product", lambda *_: 1 / 0)
-            return fit_automatic(train, run=run, progress=False)
+                patched.setattr(selection, "select_candidate", lambda *_: 1 / 0)
+            return select_model(train, run=run, progress=False)
 
     with pytest.raises(ZeroDivisionError):
         resume(stop=True)
     for fold in (0, 1):
-        history = run / f"held-out-{fold}" / "history.jsonl"
+        history = run / f"fold-{fold}" / "history.jsonl"
         rows = [json.loads(line) | {"processor_seconds": 1000.0} for line in history.read_text().splitlines()]
         history.write_text("".join(json.dumps(row) + "\n" for row in rows))
     seconds = {candidate.name: candidate.seconds for candidate in resume(stop=False).candidates}
     assert seconds["network"] == pytest.approx(100 + 2 * 1000 * len(rows), abs=100)
     assert seconds["network"] > 2100
-    assert max(seconds[name] for name in (*ROWS, "mixture")) < 100
+    assert seconds["svm"] < 100
 
 
 @pytest.mark.slow
@@ -235,8 +258,8 @@ def test_a_baseline_is_neither_exported_nor_drawn_and_the_message_says_what_can_
 
 @pytest.mark.filterwarnings("ignore:of clouds with more points")
 def test_attend_draws_the_network_beside_a_chosen_baseline_and_says_so(data, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(HeldOut, "best", lambda *_: ("surface-svm", "for this test"))
-    monkeypatch.setattr(automatic._Choice, "_plan", lambda _: Plan(steps=8, folds=1, kinds=1))
+    monkeypatch.setattr(selection, "select_candidate", lambda *_: ("svm", "for this test"))
+    monkeypatch.setattr(selection._Selection, "_plan", lambda *_: Plan(steps=8, folds=1))
     monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
     folder = tmp_path / "run"
     printed = succeed(capsys, "train", "--data", data, "--points", "32", "--run", folder)
@@ -244,7 +267,7 @@ def test_attend_draws_the_network_beside_a_chosen_baseline_and_says_so(data, tmp
     shape = data / "test" / "flat" / "flat_0.npy"
     cli.main(["attend", str(shape), "--model", str(folder), "-o", str(tmp_path / "a.html")])
     said = capsys.readouterr()
-    assert f"{folder} is surface-svm, which `classify` uses; drawn is the network beside it" in said.err
+    assert f"{folder} is surface+embedding-svm, which `classify` uses; drawn is the network beside it" in said.err
     assert (tmp_path / "a.html").exists()
 
 
@@ -253,47 +276,29 @@ def test_the_clock_only_cuts_the_network_and_that_is_said(train, monkeypatch):
     clock = iter([])
     monkeypatch.setattr(fine_tuning.time, "process_time", lambda: next(clock))
 
-    def plan(budget: float) -> tuple[int, int, int, str]:
+    def plan(budget: float) -> tuple[int, int, str]:
         nonlocal clock
-        # From 0 to 5 what is made once and a step, to 15 one step, to 105 nine steps: 10 seconds a step.
+        # From 0 to 5 what is cached and a step, to 15 one step, to 105 nine steps: 10 seconds a step.
         clock = iter([0.0, 0.0, 5.0, 5.0, 15.0, 15.0, 105.0, 110.0])
         made = Plan.within(budget, 0.0, train, 0)
-        return made.steps, made.folds, made.kinds, made.cut(budget, train)
+        return made.steps, made.folds, made.cut(budget, train)
 
-    assert plan(42110.0) == (600, FOLDS, 2, "")
-    assert plan(30110.0) == (600, 3, 2, "")
-    assert plan(18110.0) == (600, 1, 2, "")
-    *numbers, cut = plan(12110.0)
-    assert numbers == [600, 1, 1]
-    assert cut.startswith("; the network was not compared with one on coordinates alone, for the budget of 12110 s")
+    assert plan(36110.0) == (600, FOLDS, "")
+    assert plan(24110.0) == (600, 3, "")
+    assert plan(12110.0) == (600, 1, "")
     for budget in (6110.0, BUDGET):  # the usual budget pays for half of the steps whatever the clock says
         *numbers, cut = plan(budget)
-        assert numbers == [300, 1, 1]
-        assert "300 of 600 steps" in cut
-        assert "--budget 18,110s" in cut
-    assert plan(100.0)[3].startswith("; no network was trained, for the budget of 100 s; --budget 18,110s")
-
-
-@pytest.mark.parametrize("better", [True, False])
-def test_the_network_reads_coordinates_alone_where_that_has_the_smaller_loss(better, train, choice, monkeypatch):
-    right = torch.eye(2)[train.labels]
-
-    def held_out(self, steps, fold, local_features):
-        outputs = torch.full((len(train), 2), torch.nan)
-        outputs[self.folds == fold] = (right if local_features is better else 1 - right)[self.folds == fold]
-        return outputs
-
-    monkeypatch.setattr(automatic._Choice, "_held_out_fold", held_out)
-    outputs = choice._held_out_network(Plan(600, FOLDS))
-    assert choice.local_features is better
-    assert ("coordinates alone" in choice.told) is not better
-    assert ("0.698 with neighbourhoods" in choice.told) is not better
-    assert outputs.equal(right)
+        assert numbers == [300, 1]
+        assert (
+            cut == f"; the network had 300 of 600 steps, for the budget of {budget:g} s; --budget 12,110s would be "
+            "enough for all steps"
+        )
+    assert plan(100.0)[2].startswith("; no network was trained, for the budget of 100 s; --budget 12,110s")
 
 
 def test_one_held_out_shape_is_no_plural(capsys):
-    _show(Candidate("network", 1.0, 0.1, 1.0, 1, 2.0))
-    assert capsys.readouterr().err == "network       100.0 % of 1 held-out shape, 2 core-seconds\n"
+    _show(Candidate("network", 1.0, 0.1, 1.0, 1.0, None, 1, 2.0))
+    assert capsys.readouterr().err == "network  100.0 % of 1 held-out shape, 2 CPU seconds\n"
 
 
 @pytest.mark.filterwarnings("default:data has at most 20 points")
@@ -302,7 +307,7 @@ def test_clouds_of_fewer_points_than_usual_are_taken_as_they_are(tmp_path, capsy
     cli.main(["train", "--data", str(data), "--budget", "1s", "--run", str(tmp_path / "run")])
     captured = capsys.readouterr()
     assert "at most 20 points of a shape" in captured.err
-    assert "chosen" in captured.out
+    assert "selected" in captured.out
     assert pointset.load_run(tmp_path / "run")[1]["data"]["points"] == 20
 
 
@@ -321,13 +326,12 @@ def test_groups_of_names_are_held_out_together_and_shown_again(tmp_path, capsys,
     command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run", tmp_path / "run")
     printed = succeed(capsys, *command)
     assert "10 groups by file names without their last number, such as 'bumpy0' (" in printed
-    assert "of seen groups %" in printed
     assert "test shapes have groups of training shapes" in printed
     with monkeypatch.context() as patch:
-        patch.setattr(automatic, "_Choice", None)
+        patch.setattr(selection, "_Selection", None)
         assert succeed(capsys, *command) == printed, "read again, and not fitted"
     printed = succeed(capsys, *command[:-1], tmp_path / "off", "--groups", "none")
-    assert "of seen groups" not in printed
+    assert "groups by file names" not in printed
 
 
 @pytest.mark.slow
@@ -370,9 +374,11 @@ def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, c
     ],
 )
 def test_where_names_end_in_numbers_and_tell_no_groups_the_option_is_named(source, name, groups, said):
-    best = SimpleNamespace(grouping=alone(16), never_held_out=())
+    best = SimpleNamespace(grouping=alone(16), evaluated=())
     names = [name.format(row // 2, row % 2) for row in range(16)]
-    sets = SimpleNamespace(names=names, source=source, options=pointset.DataOptions(groups=groups))
+    sets = SimpleNamespace(
+        names=names, source=source, classes=(), grouping=alone(16), options=pointset.DataOptions(groups=groups)
+    )
     lines = [*_group_lines(best, sets)]
     assert len(lines) == bool(said)
     assert said in "".join(lines)

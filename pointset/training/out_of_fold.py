@@ -1,0 +1,132 @@
+"""Out-of-fold predictions of candidates: folds, temperatures, accuracies with intervals, and model selection.
+
+Predictions are arrays of logits [N, classes], with NaN for the shapes that were not predicted.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from statsmodels.stats.proportion import proportion_confint
+from torch import Tensor, nn
+
+from pointset.data.groups import Grouping, Groups, alone, assign_folds, number_groups
+from pointset.evaluation.calibration import fit_temperature
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A classifier, and its accuracy on out-of-fold predictions."""
+
+    name: str
+    accuracy: float
+    low: float
+    """Of the 95 % confidence interval for new shapes (Wilson, Nadeau and Bengio), as is `high`."""
+    high: float
+    mean_class_accuracy: float
+    log_loss: float | None
+    """At the best temperature; None without an out-of-fold prediction."""
+    tested: int
+    """Number of out-of-fold predictions."""
+    seconds: float
+    """CPU seconds for the out-of-fold predictions; of a resumed training, those of all processes."""
+    chosen: bool = False
+
+
+def predicted(logits: Tensor) -> Tensor:
+    """Return True for the shapes that have out-of-fold logits [N, classes], bool [N]."""
+    return logits.isfinite().all(dim=1)
+
+
+def draw_folds(grouping: Grouping, labels: Tensor, seed: int) -> tuple[Grouping, Tensor]:
+    """Return the groups that are used, and the fold of each shape [N], -1 for those that are not held out.
+
+    The groups are dropped if a fold would have a class without a training shape.
+    """
+    folds = torch.from_numpy(assign_folds(grouping.groups, labels.tolist(), seed, FOLDS))
+    classes = len(labels.unique())
+    if grouping and any(len(labels[folds != fold].unique()) < classes for fold in range(FOLDS)):
+        return draw_folds(alone(len(labels)), labels, seed)
+    return grouping, folds
+
+
+def out_of_fold_temperature(logits: Tensor, labels: Tensor, groups: Groups) -> float | None:
+    """Return the temperature of the smallest log loss; None unless that is below the log loss of class frequencies."""
+    tested = predicted(logits)
+    if not tested.any():
+        return None
+    temperature = fit_temperature(logits[tested].numpy(), labels[tested].numpy(), groups=groups[tested.numpy()])
+    shares = labels[tested].bincount().double() / int(tested.sum())
+    of_frequencies = -float(torch.special.xlogy(shares, shares).sum())
+    loss = nn.functional.cross_entropy(logits[tested].double() / temperature, labels[tested])
+    return temperature if float(loss) < of_frequencies else None
+
+
+def log_losses(logits: Tensor, labels: Tensor, groups: Groups) -> Tensor:
+    """Return the log loss of each shape at the best temperature for all of them."""
+    temperature = out_of_fold_temperature(logits, labels, groups) or 1.0
+    return nn.functional.cross_entropy(logits / temperature, labels, reduction="none")
+
+
+def assess(name: str, logits: Tensor, labels: Tensor, groups: Groups, seconds: float) -> Candidate:
+    """Return the candidate with these out-of-fold logits."""
+    tested = predicted(logits)
+    if not tested.any():
+        return Candidate(name, 0.0, 0.0, 1.0, 0.0, None, 0, seconds)
+    logits, labels, groups, count = logits[tested], labels[tested], groups[tested.numpy()], int(tested.sum())
+    correct = (logits.argmax(dim=1) == labels).float()
+    low, high = accuracy_interval(correct, groups, len(tested) * (1 - 1 / FOLDS))
+    of_classes = [float(correct[labels == label].mean()) for label in labels.unique()]
+    loss = float(log_losses(logits, labels, groups).mean())
+    return Candidate(name, float(correct.mean()), low, high, float(np.mean(of_classes)), loss, count, seconds)
+
+
+def select_candidate(logits: Mapping[str, Tensor], labels: Tensor, groups: Groups, usual: str) -> tuple[str, str]:
+    """Return the name of the selected candidate, and the reason: the one-standard-error rule.
+
+    The usual candidate is selected unless the mean log loss of another is smaller by more than one standard error of
+    the difference, which counts groups (Breiman et al. 1984, "Classification and Regression Trees", section 3.4.3).
+    """
+    tested = torch.stack([predicted(values) for values in logits.values()]).all(dim=0)
+    if not tested.any():
+        return usual, "no shape can be held out to compare the candidates"
+    own = groups[tested.numpy()]
+    losses = {name: log_losses(values[tested], labels[tested], own) for name, values in logits.items()}
+    gains = {}
+    for name, values in losses.items():
+        mean, error = mean_with_error(losses[usual] - values, own)
+        gains[name] = 0.0 if name == usual else mean - error
+    best = max(gains, key=gains.__getitem__)
+    if gains[best] > 0:
+        return best, f"its log loss is smaller than that of {usual} by more than one standard error"
+    return usual, "no other log loss is smaller by more than one standard error"
+
+
+def mean_with_error(values: Tensor, groups: Groups) -> tuple[float, float]:
+    """Return the mean and its standard error, where shapes of one group vary together: infinite for a single group."""
+    mean = values.double().mean()
+    sums = np.bincount(number_groups(groups.tolist()), weights=(values - mean).numpy())
+    if len(sums) < 2:
+        return float(mean), float("inf")
+    return float(mean), float(np.linalg.norm(sums) * np.sqrt(len(sums) / (len(sums) - 1)) / len(values))
+
+
+def accuracy_interval(correct: Tensor, groups: Groups, trained: float) -> tuple[float, float]:
+    """Return the 95 % interval (Wilson) of the accuracy on new shapes, of fits to `trained` shapes.
+
+    It counts as many shapes as would vary as the groups do, with one more group of the usual size, all wrong: few
+    errors do not show how they cluster. The fits vary too and share shapes, so that the variance is
+    1 + tested / trained times as large (Nadeau and Bengio 2003, "Inference for the generalization error"): 2.25 times
+    for five folds.
+    """
+    count, mean = len(correct), float(correct.mean())
+    sums = np.bincount(number_groups(groups.tolist()), weights=correct.numpy() - mean)
+    usual = count / len(sums)  # shapes of a group
+    grouped = (float(np.square(sums).sum()) + usual**2) * len(sums) / max(len(sums) - 1, 1)  # the variance of the sum
+    single = count * mean * (1 - mean) + usual
+    effective = count * min(1.0, single / grouped) / (1 + count / trained)
+    low, high = proportion_confint(mean * effective, effective, method="wilson")
+    return float(low), float(high)

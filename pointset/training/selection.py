@@ -1,0 +1,320 @@
+"""Model selection within a budget for a folder of one's own: `pointset train` without the name of a model.
+
+Three candidates are compared by out-of-fold predictions of training shapes: `svm`, a support vector machine on surface
+features and the embeddings of pretrained networks; `network`, a pretrained network with local features, fine-tuned; and
+`ensemble`, the mean of their log-probabilities, which is selected unless another is better by more than one standard
+error. The selected candidate is fitted to all shapes.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pointset.baselines.models import mean_log_probabilities
+from pointset.configuration import check_seed
+from pointset.data.groups import WHAT_GROUPS_TAKES, Grouping, alone
+from pointset.data.options import POSES
+from pointset.data.point_sets import PointSets
+from pointset.errors import PointsetError
+from pointset.runs import records
+from pointset.runs.atomic import check_folder_path
+from pointset.runs.records import write_or_compare
+from pointset.training.baselines import baseline_of, extract_rows, fit_head, set_pose
+from pointset.training.checkpoints import Fitted, RunFolder, cpu_seconds, describe_run
+from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
+from pointset.training.loading import load_run
+from pointset.training.loop import fit
+from pointset.training.objectives import require_classes
+from pointset.training.out_of_fold import (
+    FOLDS,
+    Candidate,
+    assess,
+    draw_folds,
+    out_of_fold_temperature,
+    predicted,
+    select_candidate,
+)
+from pointset.zoo.models import ENSEMBLE, create_for, ensemble_of, set_preparation
+from pointset.zoo.predicting import predict
+
+SVM, NETWORK = "svm", "network"
+SVM_MODEL, SVM_MODEL_ANY_POSE = "surface+embedding-svm", "surface+any-svm"
+SETTINGS, PLAN, RESULT = "selection.json", "plan.json", "candidates.json"
+"""Files in the folder of a run: what must agree when it is resumed, the plan for the network, and the candidates."""
+
+
+class _Result(TypedDict):
+    """The content of candidates.json, from which a finished selection is read again."""
+
+    name: str
+    reason: str
+    sentences: list[str]
+    groups: list[int]
+    origin: Literal["none", "names", "given"]
+    example: str
+    candidates: list[dict[str, Any]]
+    evaluated: list[str]
+
+
+@dataclass(frozen=True)
+class ModelSelection:
+    """The selected model, fitted to all training shapes, and the candidates."""
+
+    fitted: Fitted
+    name: str
+    candidates: tuple[Candidate, ...]
+    """On the same shapes, if there is a network: those that it was not trained on."""
+    grouping: Grouping
+    """Groups of training shapes that share a fold."""
+    evaluated: tuple[str, ...]
+    """Classes with an out-of-fold prediction."""
+    reason: str
+    """Why it was selected, and what the budget cut."""
+    sentences: tuple[str, ...] = ()
+    """Remarks on the accuracies."""
+
+
+def select_model(
+    train: PointSets,
+    *,
+    budget: float = BUDGET,
+    seed: int = 0,
+    run: str | Path | None = None,
+    progress: bool = True,
+    on_candidate: Callable[[Candidate], object] | None = None,
+) -> ModelSelection:
+    """Select and fit the best model for one's own shapes, as `pointset train` without a name does.
+
+    The steps of the network depend on the data alone; the budget only cuts: five folds to one, half of the steps, the
+    network, and `reason` says so. The support vector machine is fitted whatever the budget is. If interrupted, the same
+    call goes on with the same plan; a finished selection is read again.
+
+    Args:
+        train: the training shapes.
+        budget: CPU seconds for selection and training.
+        seed: of folds, weights and order.
+        run: folder for the result; the network has a run of its own in `run`/network. None keeps nothing.
+        progress: show progress.
+        on_candidate: called with each candidate after its out-of-fold predictions.
+
+    Returns:
+        The selected model, fitted to all shapes, the candidates with their out-of-fold accuracies, and the reason.
+
+    Raises:
+        PointsetError: the shapes are of one class, or the folder holds another run.
+
+    Example:
+        >>> best = pointset.select_model(train, budget=1, progress=False)
+        >>> best.fitted.model.classes
+        ['flat', 'round']
+    """
+    check_seed(seed)
+    require_classes(train)
+    if train.options.normalize == "unit-sphere":
+        train = train.normalized("center-standardize")
+    on_candidate = on_candidate or (lambda _: None)
+    if run is None:
+        return _Selection(train, seed, None, progress, on_candidate).run(budget)
+    refuse_other_run(run)
+    folder = RunFolder(Path(run))
+    with folder.locked():
+        settings = {"data": train.describe(), "seed": seed, "budget": budget}
+        write_or_compare(folder.path / SETTINGS, settings, tuple(settings), "model selection")
+        if folder.finished and (folder.path / RESULT).exists():
+            return _read_again(folder)
+        return _Selection(train, seed, folder, progress, on_candidate).run(budget)
+
+
+def refuse_other_run(run: str | Path) -> None:
+    """Raise a PointsetError if a folder cannot be used, or holds the run of a model that was named."""
+    folder = RunFolder(Path(run))
+    check_folder_path(folder.path)
+    if (folder.path / "run.json").exists() and not (folder.path / SETTINGS).exists():
+        name = folder.description().get("model", {}).get("name", "another model")
+        raise PointsetError(f"{folder.path} holds a run of {name}: choose another folder with --run (in Python run=)")
+
+
+def _read_again(folder: RunFolder) -> ModelSelection:
+    """Return the selection that a folder holds, without fitting anything."""
+    remedy = f"delete {folder.path} and run the same training again"
+    result = records.read_json(folder.path / RESULT, remedy, _Result)
+    history = folder.history()
+    return ModelSelection(
+        Fitted(load_run(folder.path)[0], history, len(history)),
+        result["name"],
+        tuple(Candidate(**row) for row in result["candidates"]),
+        Grouping(np.array(result["groups"]), result["origin"], result["example"]),
+        tuple(result["evaluated"]),
+        result["reason"],
+        tuple(result["sentences"]),
+    )
+
+
+class _Selection:
+    """One model selection: groups and folds of the shapes, and where its runs are kept."""
+
+    def __init__(
+        self,
+        train: PointSets,
+        seed: int,
+        folder: RunFolder | None,
+        progress: bool,
+        on_candidate: Callable[[Candidate], object],
+    ) -> None:
+        self.train, self.seed, self.folder, self.progress = train, seed, folder, progress
+        self.on_candidate, self.labels = on_candidate, train.labels
+        self.grouping, self.folds = draw_folds(train.grouping, self.labels, seed)
+        self.calibrated = True
+        """False if temperatures are 1, because predictions for unseen groups are no better than class frequencies."""
+
+    def run(self, budget: float) -> ModelSelection:
+        """Predict out of fold with each candidate, select one, and fit it to all shapes."""
+        began = time.process_time()
+        svm, logits, seconds = create_for(self.train, self._svm_name(), seed=self.seed), {}, {}
+        logits[SVM] = self._svm_out_of_fold(svm)
+        seconds[SVM] = time.process_time() - began
+        self.on_candidate(self._assess(SVM, logits, seconds))
+        plan = self._plan(budget, seconds[SVM])
+        if plan.has_network:
+            logits[NETWORK], seconds[NETWORK] = self._network_out_of_fold(plan)
+            self.on_candidate(self._assess(NETWORK, logits, seconds))
+            if (tested := predicted(logits[NETWORK])).any():  # all candidates on the same shapes
+                logits[SVM] = torch.where(tested[:, None], logits[SVM], torch.nan)
+            logits[ENSEMBLE] = mean_log_probabilities([logits[SVM], logits[NETWORK]])
+            seconds[ENSEMBLE] = seconds[SVM] + seconds[NETWORK]
+        usual = ENSEMBLE if plan.has_network else SVM
+        name, reason = select_candidate(logits, self.labels, self.grouping.groups, usual)
+        model, history = self._fit(name, svm, plan)
+        if name != SVM:  # its head has a temperature
+            model.temperature = self._temperature(logits[name])
+        evaluated = self.labels[predicted(logits[name])].unique().tolist()
+        selection = ModelSelection(
+            Fitted(model.eval(), history, len(history)),
+            name,
+            tuple(dataclasses.replace(self._assess(one, logits, seconds), chosen=one == name) for one in logits),
+            self.grouping,
+            tuple(self.train.classes[label] for label in evaluated),
+            reason + plan.cut(budget, self.train),
+            tuple(self._sentences(plan)),
+        )
+        return selection if self.folder is None else self._saved(selection, plan.steps, self.folder)
+
+    def _svm_name(self) -> str:
+        return SVM_MODEL_ANY_POSE if self.train.options.normalize == POSES["any"] else SVM_MODEL
+
+    def _svm_out_of_fold(self, svm: nn.Module) -> Tensor:
+        """Fit the support vector machine to all shapes, and return its out-of-fold logits at its temperature.
+
+        Groups are dropped if the predictions for unseen groups are no better than class frequencies.
+        """
+        baseline = baseline_of(svm)
+        assert baseline is not None
+        set_pose(baseline, self.train)
+        blocks = extract_rows(baseline, self.train, self.progress)
+
+        def out_of_fold() -> Tensor:
+            folds, groups = self.folds.numpy(), self.grouping.groups
+            return fit_head(baseline, blocks, self.labels, folds, groups, FOLDS, self.progress)
+
+        logits = out_of_fold()
+        tested = predicted(logits)
+        if tested.any() and out_of_fold_temperature(logits, self.labels, self.grouping.groups) is None:
+            self.calibrated = False
+            if self.grouping:
+                self.grouping, self.folds = draw_folds(alone(len(self.labels)), self.labels, self.seed)
+                logits = out_of_fold() * baseline.head.temperature
+            baseline.head.temperature = torch.ones(())
+        return logits
+
+    def _plan(self, budget: float, spent: float) -> Plan:
+        """Return the plan for the network, which a resumed training reads again."""
+        file = None if self.folder is None else self.folder.path / PLAN
+        if file is not None and file.exists():
+            return Plan.read(file)
+        plan = Plan.within(budget, spent, self.train, self.seed)
+        if file is not None:
+            records.write_json(file, dataclasses.asdict(plan))
+        return plan
+
+    def _network_out_of_fold(self, plan: Plan) -> tuple[Tensor, float]:
+        """Return the out-of-fold logits of the folds of the plan, NaN for the others, and the CPU seconds."""
+        began, seconds = time.process_time(), plan.seconds
+        logits = torch.full((len(self.train), len(self.train.classes)), torch.nan)
+        for fold in range(plan.folds):
+            inside = self.folds == fold
+            if inside.any():
+                others = self.train.subset((~inside).nonzero().flatten())
+                network, earlier = self._fit_network(others, plan.steps, f"fold-{fold}")
+                seconds += earlier
+                logits[inside] = predict(network.model, self.train.subset(inside.nonzero().flatten())).logits.cpu()
+        return logits, seconds + time.process_time() - began
+
+    def _fit_network(self, sets: PointSets, steps: int, name: str) -> tuple[Fitted, float]:
+        """Return a network that is fitted to sets, and the CPU seconds of interrupted processes."""
+        network, recipe = new_network(self.train, self.seed), transfer_recipe(self.train, steps=steps)
+        run = None if self.folder is None else self.folder.path / name
+        earlier = 0.0 if run is None else cpu_seconds(RunFolder(run).history_if_any())
+        return fit(network, sets, recipe, seed=self.seed, run=run, progress=self.progress), earlier
+
+    def _fit(self, name: str, svm: nn.Module, plan: Plan) -> tuple[Any, list[dict[str, Any]]]:
+        """Return the selected candidate, fitted to all shapes, and the history of its network."""
+        model, history = svm, []
+        if plan.has_network and (name != SVM or self.folder is not None):  # a run has a network to draw and to export
+            network = self._fit_network(self.train, plan.steps, NETWORK)[0]
+            if name != SVM:
+                model, history = network.model, network.history
+        if name == ENSEMBLE:
+            model = ensemble_of([svm, model])
+        set_preparation(model, self.train.classes, self.train.preparation)
+        return model, history
+
+    def _temperature(self, logits: Tensor) -> float:
+        fitted = out_of_fold_temperature(logits, self.labels, self.grouping.groups) if self.calibrated else None
+        return fitted or 1.0
+
+    def _assess(self, name: str, logits: dict[str, Tensor], seconds: dict[str, float]) -> Candidate:
+        return assess(name, logits[name], self.labels, self.grouping.groups, seconds[name])
+
+    def _sentences(self, plan: Plan) -> list[str]:
+        """Return remarks on groups that were dropped, and on inputs that a candidate does not use."""
+        sentences = []
+        if self.train.grouping and not self.grouping:
+            sentences.append(
+                "folds are drawn without groups, because with them a class has no training shape or predictions are no "
+                f"better than class frequencies: the accuracy may be optimistic; give --groups {WHAT_GROUPS_TAKES}"
+            )
+        if not self.calibrated:
+            sentences.append("probabilities are not calibrated: the temperature is 1")
+        if self.train.inputs > 3:
+            unused = ", ".join(self.train.options.features)
+            used = f"; only {NETWORK} uses {unused}" * plan.has_network
+            sentences.append(f"{SVM} reads coordinates alone, without {unused}{used}")
+        return sentences
+
+    def _saved(self, selection: ModelSelection, steps: int, folder: RunFolder) -> ModelSelection:
+        """Return the selection with the weights of its finished run."""
+        model, grouping = selection.fitted.model, selection.grouping
+        recipe = transfer_recipe(self.train, steps=max(steps, 1))
+        if not folder.finished:
+            folder.describe(describe_run(model, self.train, recipe, self.seed))
+            result: _Result = {
+                "name": selection.name,
+                "reason": selection.reason,
+                "sentences": list(selection.sentences),
+                "groups": grouping.groups.tolist(),
+                "origin": grouping.origin,
+                "example": grouping.example,
+                "candidates": [dataclasses.asdict(candidate) for candidate in selection.candidates],
+                "evaluated": list(selection.evaluated),
+            }
+            records.write_json(folder.path / RESULT, result)
+            folder.write_history(selection.fitted.history)
+            folder.finish(model.state_dict())
+        return dataclasses.replace(selection, fitted=folder.fitted(model, recipe))
