@@ -59,6 +59,8 @@ class AttentionMap:
     """Whether the queries, the keys, both or neither are the points of the cloud."""
     mask: Tensor | None = None
     """Mask of a padded batch: bool [B, n], True at real points."""
+    up: Literal["x", "y", "z"] = "z"
+    """The upward axis of the points, that of the model's preparation; for pictures."""
 
     def __repr__(self) -> str:
         """A summary in one line."""
@@ -188,7 +190,7 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     device = next(model.parameters()).device
     with torch.no_grad(), in_evaluation_mode(model), _recording(modules) as records:
         model(points.to(device), None if mask is None else mask.to(device))
-    kinds = attention_kinds(model)
+    kinds, up = attention_kinds(model), getattr(getattr(model, "preparation", None), "up", "z")
     kept = None if mask is None else mask.cpu()
     maps = []
     for layer, weights in records:
@@ -196,7 +198,7 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
         if side == "both":
             queries, keys = (size == points.shape[1] for size in weights.shape[-2:])
             side = _SIDES.get((queries, keys), "neither")
-        attention = AttentionMap(layer, kind, weights, side, None if side == "neither" else kept)
+        attention = AttentionMap(layer, kind, weights, side, None if side == "neither" else kept, up)
         maps.append(attention[0] if is_single else attention)
     return maps
 

@@ -3,6 +3,7 @@
 It replaces matplotlib's Axes3D, which stretches axes, and sorts whole collections instead of points by depth.
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Literal
@@ -11,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.configuration import check
+from pointset.data.axes import UP_TO_Z
 from pointset.errors import PointsetError
 
-Up = Literal["y", "z"]
+Up = Literal["x", "y", "z"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Camera:
     elevation: float = 22.0
     """Elevation in degrees, between -90 and 90."""
     up: Up = "z"
-    """The axis of the data that points up: "z" in ModelNet's OFF files, "y" in its HDF5 release."""
+    """The axis of the points that points up: "z" in ModelNet's OFF files, "y" in its HDF5 release."""
     distance: float = 4.0
     """Distance from the middle of the cloud, in radii of the cloud: smaller means stronger perspective."""
 
@@ -58,14 +60,14 @@ class Camera:
         )
 
 
-def z_to_y(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rotate points or directions [..., 3] from z up to y up."""
-    return points[..., [0, 2, 1]] * (1.0, 1.0, -1.0)
+def camera_of(camera: Camera | None, up: Up | None, default: Up) -> Camera:
+    """The camera of a picture: as given, with `up` if that is given; None means the first view of `default` up."""
+    return dataclasses.replace(camera or Camera(up=default), **({} if up is None else {"up": up}))
 
 
 def to_unit(points: NDArray[np.float64], up: Up) -> NDArray[np.float64]:
     """Rotate the up axis to z, centre the bounding box at 0, and scale so that the farthest point has radius 1."""
-    upright = points if up == "z" else points[:, [0, 2, 1]] * (1.0, -1.0, 1.0)
+    upright = points @ np.array(UP_TO_Z[up]).T
     centred = upright - (upright.min(axis=0) + upright.max(axis=0)) / 2
     scaled = np.ldexp(centred, -np.frexp(np.abs(centred).max())[1])  # so that squares neither overflow nor underflow
     return scaled / (float(np.linalg.norm(scaled, axis=1).max()) or 1.0)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -30,11 +31,19 @@ ACROSS, HANDLE = 5, 0.5
 
 
 class Picture(Figure):
-    """A matplotlib figure that a notebook shows as PNG when it is the last line of a cell, with or without pyplot."""
+    """A matplotlib figure that a notebook shows as PNG when it is the last line of a cell, with or without pyplot.
+
+    A PDF that it saves embeds its fonts as TrueType, as publishers ask: they refuse matplotlib's default, Type 3.
+    """
 
     def __init__(self, width: float, height: float) -> None:
         super().__init__(figsize=(width, height), dpi=DPI, facecolor="white")
         FigureCanvasAgg(self)
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Save the figure; see `matplotlib.figure.Figure.savefig`."""
+        with rc_context({"pdf.fonttype": 42, "ps.fonttype": 42}):
+            super().savefig(fname, **options)
 
     def _repr_png_(self) -> bytes:
         return as_png(self, DPI)
@@ -65,14 +74,18 @@ def make_panels(
     sharey: bool = False,
     title: str = "",
     note: str = "",
+    spare: float = 0.5,
 ) -> tuple[Picture, list[Axes]]:
-    """A picture of `count` panels, at most `across` in a line, `height` inches high, under a title, over a note."""
+    """A picture of `count` panels, at most `across` in a line, `height` inches high, under a title, over a note.
+
+    `spare` is the height in inches beside panels, title and note, such as for a legend.
+    """
     across = min(across, max(count, 1))
     down = math.ceil(max(count, 1) / across)
     letters = int(width / (LETTER * 10))
     heading = textwrap.wrap(escaped(shorten(title, 2 * width, 9)), letters)
     caption = textwrap.wrap(note, int(1.2 * letters))
-    picture = Picture(width, height * down + 0.5 + LINE_HEIGHT * (len(heading) + len(caption)))
+    picture = Picture(width, height * down + spare + LINE_HEIGHT * (len(heading) + len(caption)))
     picture.set_layout_engine("constrained")
     if heading:
         picture.suptitle("\n".join(heading), fontsize=9, fontweight="bold", color=INK, parse_math=False)

@@ -13,13 +13,15 @@ from matplotlib.colors import ListedColormap
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError
-from pointset.viz.camera import Camera, Up, to_unit
+from pointset.viz.camera import Camera, Up, camera_of, to_unit
 from pointset.viz.charts import LETTER, WIDTH, Picture, make_panels, plain_label, shorten
 from pointset.viz.color import FAINT, HOLLOW, Scale, height_scale, luma
 from pointset.viz.rows import as_cloud
 
 HEADER, BAR = 0.24, 0.25
 """Inches above each panel, for its name, and below panels, for a colour bar."""
+LABEL = 0.2
+"""Inches at the left of panels, for the label of a line."""
 LARGEST, NARROWEST = 3.0, 4.5
 """Inches: largest width of a panel of several, and least width of a picture."""
 RING_COLOR = "#0B8CF2"
@@ -60,35 +62,58 @@ def frame_of(clouds: Sequence[NDArray[np.float64]], camera: Camera) -> tuple[NDA
     return (low + high) / 2 + np.array([-half, half]), float(half[1] / half[0])
 
 
-def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str) -> Picture:
-    """A picture of panels of equal size, with a title and a note; its axes are those of the panels, line by line."""
+def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str, total: float | None = None) -> Picture:
+    """A picture of panels of equal size, with a title and a note; its axes are those of the panels, line by line.
+
+    `total` is the width of the picture in inches; None means as wide as the panels need.
+    """
     panels = [panel for line in lines for panel in line.panels]
     corners, aspect = frame_of([panel.cloud for panel in panels], camera)
     columns = max(len(line.panels) for line in lines)
     largest = LARGEST if columns > 1 else 1.5 * LARGEST
-    width = min(WIDTH / columns, largest, 1.5 * LARGEST / aspect)
+    beside = LABEL if any(line.label for line in lines) else 0.0
+    width = min(WIDTH / columns, largest, 1.5 * LARGEST / aspect) if total is None else (total - beside) / columns
+    header = HEADER if total is None or any(panel.name or panel.note for panel in panels) else 0.04
     if note and any(panel.scale.rings(panel.values).any() for panel in panels):
         note += f"; {HOLLOW}"
     picture, every = make_panels(
         len(lines) * columns,
         columns,
-        width * aspect + HEADER,
-        width=max(width * columns, NARROWEST),
+        width * aspect + header,
+        width=total or max(width * columns, NARROWEST),
         title=title,
         note=note,
+        spare=0.5 if title or note else 0.12,
     )
     for axes in every:
         axes.set_axis_off()
-    beside: dict[str, Any] = {"rotation": 90, "ha": "right", "va": "center"}
+    style: dict[str, Any] = {"rotation": 90, "ha": "right", "va": "center", "fontsize": 7.5}
     for number, line in enumerate(lines):
         row = every[number * columns : (number + 1) * columns]
-        row[0].text(-0.03, 0.5, line.label, fontsize=7.5, transform=row[0].transAxes, **beside)
+        row[0].text(-0.03, 0.5, line.label, transform=row[0].transAxes, **style)
         for axes, panel in zip(row, line.panels, strict=False):
-            draw_panel(axes, panel, camera, corners, width)
-            name = shorten(panel.name, 0.92 * width - 6 * LETTER * len(panel.note), 7.5)
-            axes.set_title(plain_label(name), loc="left", y=1.0, fontsize=7.5, pad=2)  # y: else ticks are measured
-            axes.set_title(panel.note, loc="right", y=1.0, fontsize=6.5, color=FAINT, pad=2)
+            draw_titled(axes, panel, camera, corners, width)
     return picture
+
+
+def draw_titled(axes: Axes, panel: Panel, camera: Camera, corners: NDArray[np.float64], width: float) -> None:
+    """Draw a panel with its name and note above it, on axes `width` inches wide."""
+    draw_panel(axes, panel, camera, corners, width)
+    name = shorten(panel.name, 0.92 * width - 6 * LETTER * len(panel.note), 7.5)
+    axes.set_title(plain_label(name), loc="left", y=1.0, fontsize=7.5, pad=2)  # y: else ticks are measured
+    axes.set_title(panel.note, loc="right", y=1.0, fontsize=6.5, color=FAINT, pad=2)
+
+
+def draw_into(axes: Sequence[Axes], panels: Sequence[Panel], camera: Camera) -> None:
+    """Draw each panel on one of the axes of a user's figure; a PointsetError if their numbers differ."""
+    if len(axes) != len(panels):
+        raise PointsetError(
+            f"ax must have one axes per panel: give {len(panels)} or choose heads and queries, got {len(axes)}"
+        )
+    corners, _ = frame_of([panel.cloud for panel in panels], camera)
+    for one, panel in zip(axes, panels, strict=True):
+        width = one.get_window_extent().width / one.get_figure(root=True).dpi
+        draw_titled(one, panel, camera, corners, width)
 
 
 def add_bar(picture: Picture, axes: Sequence[Axes], scale: Scale, label: str) -> None:
@@ -144,6 +169,7 @@ def draw_clouds(
     clouds: Sequence[Any],
     *,
     names: Sequence[str] | None = None,
+    up: Up | None = None,
     camera: Camera | None = None,
     title: str = "",
     columns: int = 5,
@@ -153,6 +179,7 @@ def draw_clouds(
     Args:
         clouds: clouds [n_i, 3].
         names: one name per cloud, drawn above it.
+        up: the upward axis of the points; None means that of the camera.
         camera: the camera of all panels.
         title: title of the picture.
         columns: maximum number of clouds in a line.
@@ -164,9 +191,9 @@ def draw_clouds(
         raise PointsetError(f"give at least one cloud and one name each, got {len(clouds)} and {len(names or ())}")
     if columns < 1:
         raise PointsetError(f"columns must be at least 1, got {columns}")
-    camera = camera or Camera()
+    camera = camera_of(camera, up, "z")
     shapes = [to_unit(as_cloud(cloud), "z") for cloud in clouds]  # not rotated here: the camera has the upward axis
-    up = {"y": 1, "z": 2}[camera.up]
+    up = "xyz".index(camera.up)
     panels = [
         Panel(cloud, _heights(cloud, up), height_scale(), name)
         for cloud, name in zip(shapes, names or [""] * len(shapes), strict=True)

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from pointset.configuration import check
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
-from pointset.viz.camera import Camera
+from pointset.viz.camera import Camera, Up, camera_of
 from pointset.viz.charts import Picture
-from pointset.viz.clouds import Line, Panel, add_bar, draw_lines
+from pointset.viz.clouds import Line, Panel, add_bar, draw_into, draw_lines
 from pointset.viz.color import Scale, count_scale, scale_for, signed_scale
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, finite_numbers, point_rows
 
 MOST_PANELS = 8
-BAR_LABEL = "attention, times its uniform value (1 = uniform)"
-ENDS = "(1 = uniform, 0 = one point)"
-ENTROPY_TEXT = f"small number: entropy {ENDS}"
+BAR_LABEL = "attention relative to uniform attention (1 = uniform)"
+ENTROPY_TEXT = "small number: entropy (1 = uniform, 0 = one point)"
 DIFFER = "; differ: among the maps of a head (0 = alike, 1 = apart)"
+PaperWidth = Literal["column", "page"]
+PAPER_WIDTHS = {"column": 3.25, "page": 6.75}
+"""Widths in inches of a column and of a page of a paper."""
 
 
 def draw_maps(
@@ -31,10 +37,13 @@ def draw_maps(
     *,
     heads: Sequence[int] | None = None,
     queries: Sequence[int] | None = None,
+    up: Up | None = None,
     camera: Camera | None = None,
     title: str | None = None,
     bare: bool = False,
-) -> Picture:
+    width: PaperWidth | None = None,
+    ax: Axes | Sequence[Axes] | None = None,
+) -> Figure:
     """Draw all heads and queries of one attention on one cloud [n, 3]: one panel each, with a common colour scale.
 
     Args:
@@ -42,15 +51,22 @@ def draw_maps(
         points: [n, 3], the cloud for which the map was computed.
         heads: indices of the heads; None means all.
         queries: indices of inducing points, seeds or (for kind "self") points; None means all, or 8 distant points.
+        up: the upward axis of the points; None means that of the camera, or of the model's preparation.
         camera: the camera of all panels.
         title: title of the picture.
-        bare: leave title and note out, for a caption of one's own.
+        bare: leave title and note out, for your own caption.
+        width: "column" (3.25 inches) or "page" (6.75) of a paper; implies `bare`.
+        ax: draw into these axes of your own figure, one per panel, without title, note and colour bar.
+
+    Returns:
+        The picture, or the figure of `ax`.
 
     Raises:
-        PointsetError: cloud and map do not belong together, or the head or query does not exist.
+        PointsetError: cloud and map do not belong together, the head or query does not exist, or `ax` has another
+            number of axes than there are panels.
     """
-    cloud, camera = as_cloud(points), camera or Camera()
-    rows = point_rows(attention, cloud)
+    cloud = as_cloud(points)
+    rows, camera = point_rows(attention, cloud), camera_of(camera, up, getattr(attention, "up", "z"))
     chosen_heads, chosen = rows.chosen(0, heads), chosen_rows(rows, cloud, queries, MOST_PANELS)
     scale = scale_for(rows.values[np.ix_(chosen_heads, chosen)])
     panel = partial(_panel, rows, cloud, scale)
@@ -71,10 +87,11 @@ def draw_maps(
             lines += _lines([panel(head, row, label_of(head)) for head in chosen_heads], label)
         each = f" and {rows.row_name}" if len(chosen) > 1 else f", {rows.row_name} {chosen[0]}"
         note = f"one panel per head{each}; {ENTROPY_TEXT}"
-    title = "" if bare else title or f"{rows.layer}: {MEANINGS[rows.kind]}"
-    picture = draw_lines(lines, camera, title, "" if bare else note)
-    add_bar(picture, picture.axes, scale, BAR_LABEL)
-    return picture
+    if ax is not None:
+        axes = list(np.ravel(np.asarray(ax, dtype=object)))
+        draw_into(axes, [panel for line in lines for panel in line.panels], camera)
+        return axes[0].get_figure(root=True)
+    return _finished(lines, camera, title or f"{rows.layer}: {MEANINGS[rows.kind]}", note, scale, width, bare)
 
 
 def draw_reads_and_writes(
@@ -84,8 +101,11 @@ def draw_reads_and_writes(
     *,
     head: int = 0,
     queries: Sequence[int] | None = None,
+    up: Up | None = None,
     camera: Camera | None = None,
     title: str | None = None,
+    bare: bool = False,
+    width: PaperWidth | None = None,
 ) -> Picture:
     """Draw both maps of one ISAB: what inducing points read, and below it which points read them back.
 
@@ -95,7 +115,7 @@ def draw_reads_and_writes(
         points: [n, 3], the cloud for which the maps were computed.
         head: index of the head. (The heads of the two maps are independent.)
         queries: indices of inducing points; None means the sharpest, and 5 that differ most from those before.
-        camera, title: see `draw_maps`.
+        up, camera, title, bare, width: see `draw_maps`.
 
     Raises:
         PointsetError: the maps are not of kinds "reads" and "writes" or do not fit the cloud, or the
@@ -103,63 +123,88 @@ def draw_reads_and_writes(
     """
     if (reads.kind, writes.kind) != ("reads", "writes"):
         raise PointsetError(f"give a map that reads and then one that writes, got {reads.kind} and {writes.kind}")
-    cloud, camera = as_cloud(points), camera or Camera()
+    cloud, camera = as_cloud(points), camera_of(camera, up, reads.up)
     both = point_rows(reads, cloud), point_rows(writes, cloud)
     both[0].chosen(0, [head])
     chosen = chosen_rows(both[0], cloud, _unlike(both[0], head, 6) if queries is None else queries, MOST_PANELS)
-    lines, scales = [], [scale_for(side.values[head, chosen]) for side in both]
-    for side, scale in zip(both, scales, strict=True):
-        name = "point {}" if side.kind == "reads" else "who reads {}"
-        panels = [_panel(side, cloud, scale, head, row, name.format(row)) for row in chosen]
+    scale = scale_for(np.concatenate([side.values[head, chosen] for side in both]))
+    lines = []
+    for side in both:
+        panels = [_panel(side, cloud, scale, head, row, f"{row}") for row in chosen]
         lines += _lines(panels, side.kind, side.difference(chosen)[head])
-    title = title or f"{reads.layer}, {writes.layer}: what inducing points read, and who reads them back"
-    picture = draw_lines(lines, camera, title, f"head {head}; {ENTROPY_TEXT}{DIFFER}")
-    axes = picture.axes
-    half = len(axes) // 2
-    add_bar(picture, axes[:half], scales[0], "reads: weight x points")
-    add_bar(picture, axes[half:], scales[1], "writes: weight x inducing points")
-    return picture
+    title = title or f"{reads.layer}, {writes.layer}: what inducing points read, and which points read them back"
+    note = f"one column per inducing point of head {head}; {ENTROPY_TEXT}{DIFFER}"
+    return _finished(lines, camera, title, note, scale, width, bare)
 
 
 def draw_instances(
     maps: Sequence[AttentionMap],
     clouds: Sequence[Any],
     head: int = 0,
-    query: int = 0,
+    query: int | Sequence[int] = 0,
     *,
     names: Sequence[str] | None = None,
+    up: Up | None = None,
     camera: Camera | None = None,
     title: str | None = None,
+    bare: bool = False,
+    width: PaperWidth | None = None,
 ) -> Picture:
-    """Draw one head and one query of the same attention on several shapes, such as instances of a class.
+    """Draw one head and one or several queries of the same attention on several shapes, such as instances of a class.
 
     Args:
         maps: one map per cloud, all of the same layer.
         clouds: clouds [n_i, 3]; each is scaled to its panel.
         head: index of the head.
-        query: index of the inducing point or seed.
+        query: index of the inducing point or seed, or several: one line of panels each.
         names: one name per cloud, drawn above it.
-        camera, title: see `draw_maps`.
+        up, camera, title, bare, width: see `draw_maps`.
 
     Raises:
         PointsetError: clouds is empty, the numbers of maps, names and clouds differ, the maps are of different
             layers, or the head or query does not exist.
+
+    Example:
+        >>> maps = [pointset.find_map(pointset.attention_maps(model, cloud), kind="pools") for cloud in test.points[:3]]
+        >>> picture = pointset.viz.draw_instances(maps, test.points[:3], width="column")
+        >>> pointset.viz.save(picture, "figure.pdf").name
+        'figure.pdf'
     """
     if not len(maps) or len(maps) != len(clouds) or len(names or maps) != len(maps):
         counts = f"{len(maps)} maps, {len(clouds)} clouds" + (f" and {len(names)} names" if names else "")
         raise PointsetError(f"give one map (and one name) per cloud, and at least one, got {counts}")
     if len(layers := dict.fromkeys(attention.layer for attention in maps)) > 1:
         raise PointsetError(f"the maps are of different layers ({', '.join(layers)}): give those of one")
-    camera, shapes = camera or Camera(), [as_cloud(cloud) for cloud in clouds]
+    camera, shapes = camera_of(camera, up, maps[0].up), [as_cloud(cloud) for cloud in clouds]
     rows_of = [point_rows(attention, cloud) for attention, cloud in zip(maps, shapes, strict=True)]
-    scale = scale_for(np.concatenate([rows.of(head, query) for rows in rows_of]))
-    panels = [
-        _panel(rows, cloud, scale, head, query, name)
-        for rows, cloud, name in zip(rows_of, shapes, names or [""] * len(shapes), strict=True)
-    ]
-    first = rows_of[0]
-    title = title or f"{first.layer}, head {head}, {first.row_name} {query}, on {len(panels)} shapes"
-    picture = draw_lines(_lines(panels), camera, title, f"{MEANINGS[first.kind]}; {ENTROPY_TEXT}")
+    queries = [query] if isinstance(query, int) else list(query)
+    scale, several = (
+        scale_for(np.concatenate([rows.of(head, one) for rows in rows_of for one in queries])),
+        len(queries) > 1,
+    )
+    lines, first = [], rows_of[0]
+    for number, one in enumerate(queries):
+        labels = (names or [""] * len(shapes)) if number == 0 else [""] * len(shapes)
+        panels = [
+            _panel(rows, cloud, scale, head, one, name)
+            for rows, cloud, name in zip(rows_of, shapes, labels, strict=True)
+        ]
+        lines += _lines(panels, f"{first.row_name.split()[-1]} {one}" if several else "")
+    named = f"{first.row_name}{'s' * several} {', '.join(map(str, queries))}"
+    title = title or f"{first.layer}, head {head}, {named}, on {len(shapes)} shapes"
+    return _finished(lines, camera, title, f"{MEANINGS[first.kind]}; {ENTROPY_TEXT}", scale, width, bare)
+
+
+def _finished(
+    lines: Sequence[Line], camera: Camera, title: str, note: str, scale: Scale, width: PaperWidth | None, bare: bool
+) -> Picture:
+    """The picture of lines of panels with one colour bar; for a paper without title, note and entropies."""
+    if width is not None:
+        check("width", width, PaperWidth)
+        lines = [Line(line.label.split("\n")[0], [replace(panel, note="") for panel in line.panels]) for line in lines]
+    if bare or width is not None:
+        title, note = "", ""
+    picture = draw_lines(lines, camera, title, note, None if width is None else PAPER_WIDTHS[width])
     add_bar(picture, picture.axes, scale, BAR_LABEL)
     return picture
 
@@ -170,6 +215,7 @@ def draw_pooling_comparison(
     critical: Any = None,
     pools: Any = None,
     influence: Any = None,
+    up: Up | None = None,
     camera: Camera | None = None,
     title: str = "Which points the pooling uses",
 ) -> Picture:
@@ -180,13 +226,14 @@ def draw_pooling_comparison(
         critical: [n], the number of features for which a max pooling selects each point.
         pools: [n], the attention of a seed of PMA over the points; sums to 1.
         influence: [n], the decrease of the class score when a point is removed.
+        up: the upward axis of the points; None means that of the camera.
         camera: the camera of all panels.
         title: title of the picture.
 
     Raises:
         PointsetError: none of the three is given, or one does not have n finite values.
     """
-    cloud, camera = as_cloud(points), camera or Camera()
+    cloud, camera = as_cloud(points), camera_of(camera, up, "z")
     measures = {"critical": critical, "pools": pools, "influence": influence}
     vectors = {name: _vector(name, values, len(cloud)) for name, values in measures.items() if values is not None}
     if not vectors:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pointset.errors import PointsetError, quoted
 from pointset.explain.faithfulness import REMOVED_SHARES, Curves
 from pointset.explain.maps import AttentionMap
-from pointset.viz.camera import Camera, to_unit
+from pointset.viz.camera import Camera, Up, camera_of, to_unit
 from pointset.viz.color import COLORS, HOLLOW, attention_scale, reach_of
 from pointset.viz.html_page import WEB, Page, as_base64, page_of, view_content
 from pointset.viz.maps import draw_maps
@@ -39,6 +39,7 @@ def make_page(
     layer: str | None = None,
     heads: Sequence[int] | None = None,
     queries: Sequence[int] | None = None,
+    up: Up | None = None,
     camera: Camera | None = None,
     checks: Mapping[str, Curves] | None = None,
 ) -> Page:
@@ -55,6 +56,7 @@ def make_page(
         heads: indices of the heads; None means all.
         queries: indices of inducing points, seeds or points of the opening layer, and of other layers with the same
             kind and number of rows; None means all, or 16 distant points if the queries are points.
+        up: the upward axis of the points; None means that of the camera, or of the model's preparation.
         camera: the first view.
         checks: curves of explanations, as `pointset.explain.faithfulness.check_explanations` gives them, to be drawn
             below the maps.
@@ -70,8 +72,8 @@ def make_page(
         >>> "predicted: flat" in page.html
         True
     """
-    cloud, camera = as_cloud(points), camera or Camera()
-    every = list(maps) if isinstance(maps, Sequence) else [maps]
+    cloud, every = as_cloud(points), list(maps) if isinstance(maps, Sequence) else [maps]
+    camera = camera_of(camera, up, next((attention.up for attention in every), "z"))
     shown = [attention for attention in every if getattr(attention, "points_are", None) != "neither"]
     layers = [point_rows(attention, cloud) for attention in shown]
     first = _first(layers, layer, of_queries=queries is not None)

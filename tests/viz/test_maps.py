@@ -1,5 +1,6 @@
 """Pictures of clouds and of attention maps: the right values, panels and colours, upright and scaled."""
 
+import dataclasses
 import io
 import itertools
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from matplotlib import pyplot
 from matplotlib.text import Text
 from numpy.typing import NDArray
 from PIL import Image
@@ -14,6 +16,8 @@ from scipy.ndimage import find_objects, label
 
 import pointset
 from pointset import AttentionMap, PointsetError
+from pointset.data.axes import turned_up
+from pointset.data.preparation import Preparation
 from pointset.viz import (
     Camera,
     draw_clouds,
@@ -152,12 +156,12 @@ def test_a_point_that_is_the_query_has_a_ring(attention, cloud):
         assert ring.get_sizes()[0] > dots_drawn.get_sizes().max()
 
 
-def test_reads_and_writes_have_a_scale_each(attention, cloud):
+def test_reads_and_writes_have_one_scale(attention, cloud):
     reads, writes = attention("reads"), attention("writes")
     picture = draw_reads_and_writes(reads, writes, cloud, head=1, queries=[2, 0])
     assert len(clouds_of(picture)) == 4
-    assert len(picture.axes) == 6
-    assert all(words in texts_of(picture) for words in ("head 1", "point 2", "who reads 0"))
+    assert len(picture.axes) == 5
+    assert all(words in texts_of(picture) for words in ("head 1", "reads", "writes"))
     many = draw_reads_and_writes(attention("reads", rows=16), attention("writes", rows=16), cloud)
     assert len(clouds_of(many)) == 12
 
@@ -185,6 +189,53 @@ def test_a_cloud_of_a_batch_is_drawn_without_its_padding():
             draw_maps(attention, batch[1])
         with pytest.raises(PointsetError, match="without padding"):
             draw_maps(attention[1], batch[1])
+
+
+def test_a_figure_for_a_paper_is_as_wide_as_its_column_without_title_and_with_embedded_fonts(
+    attention, cloud, tmp_path
+):
+    maps = [attention(seed=seed) for seed in range(6)]
+    for width, inches in (("column", 3.25), ("page", 6.75)):
+        picture = draw_instances(maps, [cloud] * 6, 1, [0, 2], names=["a", "b", "c", "d", "e", "f"], width=width)
+        assert picture.get_figwidth() == inches
+        assert len(clouds_of(picture)) == 12
+        assert len(picture.axes) == 13  # one colour bar
+        assert [picture.get_suptitle(), picture.get_supxlabel()] == ["", ""]
+        assert [axes.get_title(loc="left") for axes in picture.axes[:7]] == ["a", "b", "c", "d", "e", "f", ""]
+    picture.savefig(tmp_path / "a.pdf")
+    assert b"/CIDFontType2" in (tmp_path / "a.pdf").read_bytes()
+    assert b"/Type3" not in (tmp_path / "a.pdf").read_bytes()
+    with pytest.raises(PointsetError, match="width must be"):
+        draw_maps(maps[0], cloud, width="poster")
+
+
+def test_maps_are_drawn_into_the_axes_of_the_user(attention, cloud):
+    figure, (left, right) = pyplot.subplots(1, 2)
+    assert draw_maps(attention(), cloud, heads=[1], queries=[0, 2], ax=[left, right]) is figure
+    assert [len(dots(axes)) for axes in (left, right)] == [N, N]
+    with pytest.raises(PointsetError, match="one axes per panel: give 6"):
+        draw_maps(attention(), cloud, ax=left)
+    pyplot.close(figure)
+
+
+def test_a_bare_picture_has_no_empty_band(attention, cloud):
+    picture = draw_maps(attention(), cloud, heads=[1], bare=True)
+    image = np.asarray(Image.open(io.BytesIO(picture._repr_png_())).convert("L"))
+    rows = np.flatnonzero((image < 250).any(axis=1))
+    assert np.diff([0, *rows, len(image)]).max() < 0.25 * picture.dpi
+
+
+@pytest.mark.parametrize("up", ["x", "y"])
+def test_pictures_have_the_upward_axis_of_the_preparation(attention, cloud, up):
+    turned = turned_up(cloud, "z", up)
+    reads = dataclasses.replace(attention(), up=up)
+    expected = dots(clouds_of(draw_maps(attention(), cloud))[0])
+    for options in ({}, {"camera": Camera(up=up)}, {"up": up, "camera": Camera()}):
+        picture = draw_maps(reads, turned, **options)
+        np.testing.assert_allclose(dots(clouds_of(picture)[0]), expected, atol=1e-12)
+    model = pointset.create_model("rff-pma", classes=2, dim=8)
+    model.preparation = Preparation(up="y")
+    assert pointset.attention_maps(model, torch.zeros(4, 3))[0].up == "y"
 
 
 @pytest.mark.slow
