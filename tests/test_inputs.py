@@ -15,9 +15,10 @@ import torch
 import pointset
 from pointset import DataOptions, ModelOptions, PointsetError, PointSets, Recipe, corrupt, data, nn, select_model, viz
 from pointset.configuration import AttentionOptions, Checked, Count, NonNegative, Positive, ScoreScale, Seed, Share
-from pointset.data.augmentations import CutMix, recipe_augmentations
+from pointset.data.augmentations import recipe_augmentations
 from pointset.data.catalogue.folders import groups_of
 from pointset.data.groups import group_keys
+from pointset.data.mixing import CutMix
 from pointset.data.preparation import Preparation
 from pointset.errors import REPEATED, escaped, one_line, place_in_own_code, quoted, raise_together
 from pointset.evaluation.calibration import reliability

@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pointset.data.augmentations import Augmentation, CutMix
+from pointset.data.mixing import CutMix
 from pointset.data.point_sets import PointSets
+from pointset.data.transforms import Augmentation
 from pointset.runs.workers import torch_threads
 
 SORTED_TOGETHER = 16

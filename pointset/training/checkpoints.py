@@ -23,7 +23,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
-from pointset.data.augmentations import THINNEST
+from pointset.data.imperfections import THINNEST
 from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Preparation
 from pointset.errors import REPEATED, PointsetError, one_line, quoted

@@ -15,10 +15,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from pointset.configuration import SizeRange
-from pointset.data.augmentations import Augmentation, Compose, recipe_augmentations
+from pointset.data.augmentations import recipe_augmentations
 from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
 from pointset.data.normalize import half_turns
+from pointset.data.transforms import Augmentation, Compose
 from pointset.data.turns import turned_by_one_of
 from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
 from pointset.evaluation.predictions import evaluate_in_training

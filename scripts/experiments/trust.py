@@ -26,7 +26,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
 from pointset.commands.terminal import as_table
-from pointset.data.augmentations import RotateAny, RotateUp
+from pointset.data import RotateAny, RotateUp
 from pointset.data.axes import UsualUp
 from pointset.data.dataset import PointSets, load_like
 from pointset.data.normalize import normalize_points

@@ -11,16 +11,30 @@ from sklearn.svm import SVC
 from torch import Generator, Tensor
 
 import pointset
-from pointset import PointSets, Recipe
-from pointset.data import Background, Crop, Jitter, RotateAny, RotateUp, Scale, Shift, Uneven, augmentation_from_names
-from pointset.data.augmentations import CutMix, Drop, Thin
+from pointset import PointsetError, PointSets, Recipe
+from pointset.data import (
+    Background,
+    Compose,
+    Crop,
+    CutMix,
+    Drop,
+    Jitter,
+    RotateAny,
+    RotateUp,
+    Scale,
+    Shift,
+    Stretch,
+    Thin,
+    Uneven,
+    augmentation_from_names,
+)
 from pointset.data.batches import Batch, batches
 from pointset.data.turns import Columns, rotation_matrices
 from pointset.training.objectives import Classification
 
 IMPERFECT: list[Any] = [kind(probability=1.0) for kind in (Background, Crop, Uneven, Thin)]
 ALL: list[Any] = [
-    *(Scale(), Scale(anisotropic=True), Jitter(), Shift(), RotateUp(), RotateUp("y", 18.0), RotateAny(), Drop()),
+    *(Scale(), Stretch(), Jitter(), Shift(), RotateUp(), RotateUp("y", 18.0), RotateAny(), Drop()),
     *IMPERFECT,
 ]
 
@@ -64,7 +78,7 @@ def test_padded_rows_come_out_as_zeros_and_do_not_count(augmentation):
 
 @pytest.mark.parametrize(
     ("augmentation", "axes", "low", "high"),
-    [(Scale(0.5, 3.0), 1, 0.5, 3.0), (Scale(0.5, 3.0, anisotropic=True), 3, 0.5, 3.0), (Shift(0.3), 3, -0.3, 0.3)],
+    [(Scale(0.5, 3.0), 1, 0.5, 3.0), (Stretch(2.5), 3, 0.4, 2.5), (Shift(0.3), 3, -0.3, 0.3)],
 )
 def test_clouds_are_scaled_and_shifted_as_a_whole(augmentation, axes, low, high):
     points = clouds(sets=400)
@@ -100,6 +114,23 @@ def test_a_named_augmentation_moves_the_point_1_1_1_as_far_as_published(name, lo
     x, y, _ = augmentation_from_names((name,), "z")(torch.ones(3000, 1, 3), seeded()).unbind(2)
     reached = torch.rad2deg(torch.atan2(y, x)) if name == "turn" else x
     assert (float(reached.min()), float(reached.max())) == pytest.approx((low, high), abs=0.01 * (high - low))
+
+
+def test_augmentations_are_composed_and_printed_and_names_build_them():
+    augment = Compose([RotateUp(), Stretch(1.5), Jitter(0.01)])
+    expected = "RotateUp(up='z', degrees=180.0), Stretch(limit=1.5), Jitter(sigma=0.01, clip=0.05)"
+    assert repr(augment) == f"Compose([{expected}])"
+    named = augmentation_from_names(("rotate-up", "stretch-wide", "jitter"))
+    assert repr(named) == repr(augment)
+    points = large_clouds()
+    result = augment(points, seeded())
+    torch.testing.assert_close(named(points, seeded()), result, rtol=0, atol=0)
+    generator, stepped = seeded(), points
+    for step in augment.steps:
+        stepped = step(stepped, generator)
+    torch.testing.assert_close(stepped, result, rtol=0, atol=0)
+    with pytest.raises(PointsetError, match="limit"):
+        Stretch(0.0)
 
 
 def test_drop_moves_a_uniform_share_of_the_points_onto_the_first_real_one():

@@ -10,8 +10,7 @@ import torch
 
 import pointset
 from pointset import DataOptions, PointsetError
-from pointset.data import augmentation_from_names
-from pointset.data.augmentations import CutMix
+from pointset.data import CutMix, augmentation_from_names
 from pointset.data.unusable import UnreadableShapesError
 
 RNG = np.random.default_rng(0)

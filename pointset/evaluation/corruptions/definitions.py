@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from pointset.data.augmentations import normal, uniform
+from pointset.data.transforms import normal, uniform
 from pointset.data.turns import turns_about
 
 Points = Float[Tensor, "B n 3"]

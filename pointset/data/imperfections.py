@@ -1,0 +1,144 @@
+"""Augmentations that give clouds of CAD models the imperfections of scans: background, missing parts, uneven density.
+
+The number of points stays: lost points are replaced by random points that are left, so that a network sees some points
+twice. Afterwards each cloud has its earlier mean and standard deviation again, because a normalisation would have
+centred and scaled the imperfect cloud. Normals and features go with their points.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from pointset.configuration import NonNegative, PositiveShare, Share
+from pointset.data.ragged import zero_padding
+from pointset.data.transforms import Transform, normal, uniform
+from pointset.data.turns import Columns
+
+THINNEST = 1 / 16
+"""The smallest share of a cloud's points that `Thin` keeps."""
+
+
+class _Imperfection(Transform):
+    """Base class that restores mean and standard deviation."""
+
+    def _apply(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
+        if not points.numel():
+            return points
+        real = torch.ones(points.shape[:2], dtype=torch.bool, device=points.device) if mask is None else mask
+        return _refitted(self._imperfect(points, real, generator), points, real)
+
+    def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Background(_Imperfection):
+    """Replace a random share of the points by points uniform in a cube around the cloud.
+
+    The cube reaches as far from the mean, along each axis, as the farthest point, as "background" of ModelNet40-C
+    (arXiv 2201.12296). A replaced point keeps its normal and features.
+    """
+
+    most: Share = 0.1
+    """The share is uniform on [0, most]."""
+    probability: PositiveShare = 0.2
+    """Share of the clouds that are changed."""
+
+    def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
+        share = _share(points, self.most, self.probability, generator)
+        replaced = uniform(points.shape[:2], 0.0, 1.0, points, generator) < share
+        mean, _ = _moments(points, real)
+        reach = zero_padding(points[..., :3] - mean, real).norm(dim=2).amax(dim=1)[:, None, None]
+        scattered = mean + reach * uniform((*points.shape[:2], 3), -1.0, 1.0, points, generator)
+        places = torch.where(replaced[..., None], scattered, points[..., :3])
+        return torch.cat([places, points[..., 3:]], dim=2)
+
+
+@dataclass(frozen=True)
+class Crop(_Imperfection):
+    """Cut the points beyond a random plane off, up to a share of all."""
+
+    most: Share = 0.5
+    """The share that is cut off is uniform on [0, most]."""
+    probability: PositiveShare = 0.3
+    """Share of the clouds that are changed."""
+
+    def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
+        ranks = _heights(points, real, generator).masked_fill(~real, torch.inf).argsort(dim=1).argsort(dim=1)
+        kept = (1 - _share(points, self.most, self.probability, generator)) * real.sum(dim=1, keepdim=True)
+        left = ranks < kept.ceil()
+        drawn = _drawn(points, left.to(points), generator)
+        return torch.where(left[..., None], points, drawn)
+
+
+@dataclass(frozen=True)
+class Uneven(_Imperfection):
+    """Draw the points again, with replacement, so that their density falls along a random direction.
+
+    The logarithm of the density falls by a number uniform on [0, most] per standard deviation of the cloud.
+    """
+
+    most: NonNegative = 1.5
+    """The steepest fall."""
+    probability: PositiveShare = 0.2
+    """Share of the clouds that are changed."""
+
+    def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
+        steepness = _share(points, self.most, self.probability, generator)
+        logits = (-steepness * _heights(points, real, generator)).masked_fill(~real, -torch.inf)
+        drawn = _drawn(points, (logits - logits.amax(dim=1, keepdim=True)).exp().nan_to_num(), generator)
+        return torch.where(steepness[..., None] > 0, drawn, points)
+
+
+@dataclass(frozen=True)
+class Thin(_Imperfection):
+    """Keep a random part of the points, of a size uniform on a logarithmic scale."""
+
+    least: PositiveShare = THINNEST
+    """The smallest share that is kept."""
+    probability: PositiveShare = 0.5
+    """Share of the clouds that are changed."""
+
+    def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
+        left = self.least ** _share(points, 1.0, self.probability, generator) * real.sum(dim=1, keepdim=True)
+        ranks = uniform(real.shape, 0.0, 1.0, points, generator).masked_fill(~real, torch.inf).argsort(1).argsort(1)
+        kept = ranks < left.ceil()
+        return torch.where(kept[..., None], points, _drawn(points, kept.to(points), generator))
+
+
+def _share(points: Tensor, most: float, probability: float, generator: Generator) -> Tensor:
+    """[B, 1]: 0, or with this probability a number uniform on [0, most]."""
+    numbers = uniform((len(points), 1), probability - 1, probability, points, generator)
+    return most / probability * numbers.clamp(min=0)
+
+
+def _moments(points: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+    """Means [B, 1, 3] and standard deviations, over all coordinates, [B, 1, 1]."""
+    count = real.sum(dim=1).clamp(min=1)[:, None, None]
+    mean = zero_padding(points[..., :3], real).sum(dim=1, keepdim=True) / count
+    squares = zero_padding(points[..., :3] - mean, real).square().sum(dim=(1, 2), keepdim=True)
+    return mean, (squares / (3 * count)).sqrt()
+
+
+def _refitted(changed: Tensor, points: Tensor, real: Tensor) -> Tensor:
+    """The changed clouds, moved and scaled to the moments of the points."""
+    (mean, deviation), (new_mean, new_deviation) = _moments(points, real), _moments(changed, real)
+    tiny = torch.finfo(points.dtype).tiny
+    places = (changed[..., :3] - new_mean) * (deviation / new_deviation.clamp(min=tiny)) + mean
+    return zero_padding(torch.cat([places, changed[..., 3:]], dim=2), real)
+
+
+def _heights(points: Tensor, real: Tensor, generator: Generator) -> Tensor:
+    """Coordinates [B, n] along a random direction, relative to the mean, in standard deviations."""
+    direction = torch.nn.functional.normalize(normal((len(points), 3, 1), points, generator), dim=1)
+    mean, deviation = _moments(points, real)
+    return ((points[..., :3] - mean) @ direction / deviation.clamp(min=torch.finfo(points.dtype).tiny))[..., 0]
+
+
+def _drawn(points: Tensor, weights: Tensor, generator: Generator) -> Tensor:
+    """As many points [B, n, d] of each cloud, drawn with replacement by weights [B, n]."""
+    sums = weights.cumsum(dim=1)
+    numbers = uniform(weights.shape, 0.0, 1.0, points, generator) * sums[:, -1:]
+    rows = torch.searchsorted(sums, numbers, right=True).clamp(max=max(weights.shape[1] - 1, 0))
+    return points.take_along_dim(rows[..., None], dim=1)
