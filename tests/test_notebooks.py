@@ -129,7 +129,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict
 @pytest.mark.slow
 def test_options_are_tuned(run: Any) -> None:
     search = run("tune")["search"]
-    assert set(search.best_params_) == {"dim", "learning_rate"}
+    assert set(search.best_params_) == {"options__dim", "recipe__learning_rate"}
     assert search.best_score_ > 0.1
 
 
