@@ -262,7 +262,7 @@ class _Work:
         links = [(groups[each.row], groups[each.other]) for each in twins if labels[each.row] == labels[each.other]]
         together = connected(links, self.grouping.count)[groups]
         folds = assign_folds(together, labels.tolist(), self.seed, FOLDS)
-        if len(shapes.classes) < 2 or not (folds >= 0).any():
+        if len(np.unique(labels)) < 2 or not (folds >= 0).any():
             return
         outputs = fit_head(self.baseline, self.blocks, torch.from_numpy(labels), folds, together)
         tested = np.flatnonzero(folds >= 0)

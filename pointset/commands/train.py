@@ -97,6 +97,8 @@ def train(
     text = [f"{name} after epoch {last['epoch']}: loss {last['loss']:.3f}, training accuracy {last['accuracy']:.1%}"]
     if "validation_accuracy" in last:
         text.append(f"validation accuracy {last['validation_accuracy']:.1%}")
+    if recipe.ordered:
+        text.append(f"classes in order: {one_line(' < '.join(sets.classes), 400)}")
     if sizes := recipe.sizes_in_words:
         text.append(f"trained on sets of {sizes}")
     evaluate = f"next: pointset evaluate --model {shlex.quote(str(run))}"

@@ -47,6 +47,8 @@ class PointCache:
     """[M], BLAKE2b of each shape's points, if the manifest has them."""
     skipped: tuple[str, ...] = ()
     """Names of shapes whose meshes could not be used; the cache lacks them."""
+    remarks: str = ""
+    """The warnings with which files were read, such as points that were removed."""
     offsets: NDArray[np.int64] | None = None
     """[M + 1], of a ragged cache: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
     groups: NDArray[np.int64] | None = None

@@ -327,6 +327,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             "shapes": len(self),
             "skipped": len(self.point_cache.skipped),
             **({"left_out": list(self.point_cache.skipped)} if self.point_cache.skipped else {}),
+            **({"remarks": self.point_cache.remarks} if self.point_cache.remarks else {}),
             "classes": list(self.classes),
             **self.options.describe(),
             "cache_points": int(self.point_cache.sizes.max(initial=0)),

@@ -172,3 +172,39 @@ def test_warnings_are_one_line_each_and_what_is_left_out_is_saved(gappy, capsys,
     description = json.loads((tmp_path / "runs" / "rff-max" / "run.json").read_text())
     assert description["data"]["left_out"] == ["b/train/4.npy", "b/train/5.npy"]
     assert "only in train" in printed(capsys, "evaluate", "--model", str(tmp_path / "runs" / "rff-max"))
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_a_folder_of_which_one_class_is_readable_is_shown_and_checked(folder, capsys) -> None:
+    for number in range(4):
+        (folder / "high" / f"{number}.obj").write_text("v 0 0 0\nv 1 0\nf 1 2 3\n")
+    for file in ("5.obj", "6.obj"):
+        (folder / "high" / file).unlink()
+    main(["data", "show", str(folder)])
+    warned = capsys.readouterr().err
+    assert "files cannot be used: " in warned
+    assert warned.count("pointset: warning: ") == 1
+    assert "more like it: high/" in warned
+    said = succeed(capsys, "data", "check", folder)
+    assert "classes without a shape that can be read: high" in said
+
+
+def test_the_order_of_ordered_classes_is_printed(tmp_path, capsys) -> None:
+    for grade in (1, 2, 10):
+        for number in range(2):
+            path = tmp_path / "grades" / str(grade) / f"{number}.npy"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.save(path, np.random.default_rng(number).normal(size=(9, 3)))
+    command = (
+        "train",
+        "rff-max",
+        "--data",
+        tmp_path / "grades",
+        "--points",
+        "4",
+        "--epochs",
+        "1",
+        "--run",
+        tmp_path / "r",
+    )
+    assert "classes in order: 1 < 2 < 10" in succeed(capsys, *command, "--ordered", "soft")

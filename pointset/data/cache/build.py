@@ -110,9 +110,10 @@ def load_cache(
     opened = open_cache(plan, workers, on_error=on_error, progress=progress)
     manifest, arrays = opened.manifest, dict(opened.arrays)
     kept, failures = manifest.kept, manifest.failures
-    if remarks := {entry.name: entry.remarks for entry in kept if entry.remarks}:
-        many = f"{len(remarks):,} of {len(manifest.entries):,} files are read with a remark: {in_kinds(remarks)}"
-        warnings.warn(many, UserWarning, stacklevel=5)  # the caller of load_dataset
+    remarks = {entry.name: entry.remarks for entry in kept if entry.remarks}
+    read = f"{len(remarks):,} of {len(manifest.entries):,} files are read with a remark: {in_kinds(remarks)}"
+    if remarks:
+        warnings.warn(read, UserWarning, stacklevel=5)  # the caller of load_dataset
     if failures:
         warnings.warn(
             f"{plan.name} lacks {len(failures)} of {len(manifest.entries)} shapes, whose files could not be "
@@ -129,6 +130,7 @@ def load_cache(
         arrays=arrays,
         checksums=tuple(entry.checksums["points"] for entry in kept),
         skipped=tuple(failures),
+        remarks=read if remarks else "",
         offsets=manifest.offsets if plan.sampling.points is None else None,
     )
 

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pointset.data.axes import Axis, turned_up, usual_up
+from pointset.data.axes import turned_up, usual_up
 from pointset.data.cache.build import sample_shape
 from pointset.data.cache.manifest import Sampling, cache_faults, read_manifest
-from pointset.data.catalogue.folders import ShapeFile, list_to_look
+from pointset.data.catalogue.folders import list_to_look
 from pointset.data.catalogue.locate import home, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.options import SPLITS, DataOptions
+from pointset.data.unusable import in_kinds
 from pointset.errors import PointsetError
 
 Sample = tuple[str, ndarray]
@@ -90,13 +91,23 @@ def look_at(
         listing = listings.get("train") or next(iter(listings.values()))
         of_split = {split: [shape.label for shape in listings[split].shapes] for split in sorted(listings)}
         classes, rule, files = listing.classes, listing.rule, [shape.name for shape in listing.shapes]
-        sampling, remarks = Sampling.of(listing.kind, DataOptions(cache_points=SAMPLE_POINTS)), set[str]()
+        sampling = Sampling.of(listing.kind, DataOptions(cache_points=SAMPLE_POINTS))
+        failures, remarks = dict[str, str](), dict[str, str]()
         of_files, axis = [shape.label for shape in listing.shapes], None if known else usual_up(files) or "z"
 
         def cloud(row: int) -> ndarray | None:
-            return _cloud_of_file(listing.shapes[row], sampling, remarks, axis)
+            entry, arrays = sample_shape(listing.shapes[row], sampling)
+            if entry.skipped:
+                failures[entry.name] = entry.skipped
+                return None
+            remarks.update({entry.name: entry.remarks} if entry.remarks else {})
+            return turned_up(arrays["points"], usual_up([entry.name]) or axis, axis) if axis else arrays["points"]
 
         samples = [*_samples(classes, of_files, cloud)]
+        if failures:
+            warnings.warn(f"{len(failures):,} files cannot be used: {in_kinds(failures)}", UserWarning, stacklevel=2)
+        if remarks:
+            warnings.warn(in_kinds(remarks), UserWarning, stacklevel=2)
     if not samples:
         raise PointsetError(f"{folder} has no shape that can be used: load it to see the fault of each")
     counts = Counter(classes[label] for values in of_split.values() for label in values)
@@ -121,15 +132,3 @@ def _samples(classes: Sequence[str], labels: Sequence[int], cloud: Callable[[int
             seen[labels[row]] += 1
             spread = np.linspace(0, len(points) - 1, min(SAMPLE_POINTS, len(points))).astype(np.int64)
             yield classes[labels[row]], points[spread]
-
-
-def _cloud_of_file(shape: ShapeFile, sampling: Sampling, remarks: set[str], up: Axis | None) -> ndarray | None:
-    """Points of a file, turned if its usual axis is not `up`; warns if it cannot be used, and of the first remark."""
-    entry, arrays = sample_shape(shape, sampling)
-    if entry.skipped:
-        warnings.warn(f"{entry.name} cannot be used: {entry.skipped}", UserWarning, stacklevel=3)
-        return None
-    if entry.remarks and not remarks:
-        remarks.add(entry.remarks)
-        warnings.warn(entry.remarks, UserWarning, stacklevel=3)
-    return arrays["points"] if up is None else turned_up(arrays["points"], usual_up([shape.name]) or up, up)

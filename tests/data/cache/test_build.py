@@ -235,7 +235,8 @@ def test_remarks_of_many_files_are_one_warning_which_is_repeated(home, few):
         assert len(load_dataset(few, points=5, cache_points=20, progress=False)) == 6
     assert len(warned) == 1
     with pytest.warns(UserWarning, match=r"6 of 6 files are read with a remark"):
-        load_dataset(few, points=5, cache_points=20, progress=False)
+        data = load_dataset(few, points=5, cache_points=20, progress=False)
+    assert data.describe()["remarks"] == str(warned[0].message)
 
 
 def cache_of(folder: Path, *, points: int = 11, normals: bool = False, **options: object) -> PointCache:
