@@ -174,4 +174,4 @@ def test_a_model_is_sent(run: Any, clouds_folder: Path, tmp_path: Path, monkeypa
     train_run(tmp_path / "run", clouds_folder, "rff-max")
     recipe["push"](str(tmp_path / "run"), "user/parts")
     monkeypatch.setitem(recipe, "snapshot_download", lambda *_: str(sent))
-    assert recipe["pull"]("user/parts").classes == pointset.load_run(tmp_path / "run")[0].classes
+    assert recipe["pull"]("user/parts").classes == pointset.load_model(tmp_path / "run").classes

@@ -132,7 +132,8 @@ def _started(model: str | None, start: str, data: str, chosen: Chosen, seed: int
     from pointset.training.processes import is_main
     from pointset.zoo.transfer import start_from
 
-    trained, description = pointset.load_run(start)
+    trained = pointset.load_model(start)
+    description = trained.description
     name = description["model"]["name"]
     if model not in (None, name):
         raise PointsetError(f"{start} is a {name}, not a {model}: leave out the name")

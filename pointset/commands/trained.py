@@ -37,8 +37,11 @@ class Trained:
     """As the user gave it: a folder, or the name of a trained model in the package."""
     network: Any
     """A `Classifier`, in evaluation mode."""
-    description: dict[str, Any]
-    """Content of run.json."""
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Content of run.json."""
+        return self.network.description
 
     @property
     def data(self) -> dict[str, Any]:
@@ -55,7 +58,7 @@ class Trained:
 def load_model(model: str | None) -> Trained:
     """The model that --model names, or the default one."""
     name = USUAL if model is None else model
-    return Trained(name, *pointset.load_run(name))
+    return Trained(name, pointset.load_model(name))
 
 
 def require_network(trained: Trained, verb: str, *, of_ensemble: bool = False) -> None:

@@ -69,9 +69,17 @@ class Preparation(OutlierOptions, WithFeatures):
     inputs: Count = 3
     """Numbers of each point that are given: coordinates and features."""
     local_features: LocalFeatures = "none"
-    """What is said of each point's neighbourhood; see `pointset.data.local_features`."""
+    """Local features of each point; see `pointset.data.local_features`."""
     least: PositiveShare = 0.5
-    """Share of the points of a training shape below which neighbourhoods are too coarse for the model: it warns."""
+    """Share of the points of a training shape below which local features are too coarse for the model: it warns."""
+
+    def __repr__(self) -> str:
+        """One line with the settings that change the points."""
+        beside = [f"with {', '.join(self.features)}"] * bool(self.features)
+        beside += [f"local features {self.local_features}"] * (self.local_features != "none")
+        beside += ["outliers removed"] * self.remove_outliers
+        sizes = f"{self.points:,} points" if self.sampler == "uniform" else f"{self.points:,} points ({self.sampler})"
+        return f"Preparation({', '.join([sizes, self.normalize, f'{self.up} up', *beside])})"
 
     @property
     def cloud_points(self) -> int:

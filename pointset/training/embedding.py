@@ -22,7 +22,7 @@ from pointset.data.unusable import LEAVE_OUT
 from pointset.errors import PointsetError, described
 from pointset.inputs import InputError
 from pointset.training.devices import find_device
-from pointset.training.loading import load_run
+from pointset.training.loading import load_model
 from pointset.zoo.models import create_model
 
 
@@ -99,7 +99,7 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
                 self.model_ = create_model(baseline, classes=2)
             elif rows:
                 try:
-                    self.model_, _ = load_run(self.model)
+                    self.model_ = load_model(self.model)
                 except PointsetError as error:
                     others = "" if Path(self.model).exists() else ", or rows such as features or surface+size"
                     raise PointsetError(f"{error}{others}") from error

@@ -10,7 +10,7 @@ from pointset.zoo import pretrained
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.descriptions import check_run, not_a_run
 from pointset.zoo.models import build_model, create_pretrained, load_weights, set_preparation, spec_of
-from pointset.zoo.pretrained import list_pretrained, pretrained_folder, pretrained_run
+from pointset.zoo.pretrained import list_pretrained, pretrained_folder
 
 
 def find_run(path: str | Path) -> Path:
@@ -31,41 +31,42 @@ def find_run(path: str | Path) -> Path:
     )
 
 
-def load_run(path: str | Path) -> tuple[Any, dict[str, Any]]:
-    """Build the trained model of a finished run, or one that comes with the package.
+def load_model(name: str | Path) -> Any:
+    """Return a trained model of the package, or the model of a finished run, in evaluation mode.
 
     Args:
-        path: the folder of the run, or a name of `list_pretrained`, such as "isab16-pma.modelnet40-1024".
+        name: a name of `list_pretrained`, such as "isab16-pma.modelnet40-1024", or the folder of a run.
 
     Returns:
-        The model in evaluation mode, a `Classifier`, and the content of run.json. `model.predict(X)` normalises clouds
-        as the training did, and `model.classes` are its classes; `model(points)` takes points as they are.
+        A `Classifier`: `model.predict`, `predict_proba`, `classify` and `embed` take shapes in any unit and prepare
+        them as the training did; `model(points)` takes points as they are. `model.classes` are its classes,
+        `model.preparation` is how shapes become points, and `model.description` is the content of run.json.
 
     Raises:
-        PointsetError: the folder is not a finished run, or its model is not from the zoo.
+        PointsetError: there is no such trained model, the folder is not a finished run, or its model is not from the
+            zoo.
 
     Example:
-        >>> model, run = pointset.load_run("isab16-pma.modelnet40-1024")
+        >>> model = pointset.load_model("isab16-pma.modelnet40-1024")
         >>> model.classes[:2], model(torch.rand(1, 100, 3)).shape
         (['airplane', 'bathtub'], torch.Size([1, 40]))
     """
-    folder = find_run(path)
+    folder = find_run(name)
     if folder.parent == pretrained.FOLDER:
-        description = pretrained_run(folder.name)
-        return create_pretrained(folder.name, seed=description["model"]["seed"]).eval(), description
+        return create_pretrained(folder.name, seed=None).eval()
     run, file = RunFolder(folder), folder / "run.json"
     weights, description = run.weights(), run.description()
     check_run(description, file)
-    model, data = description["model"], description["data"]
+    data = description["data"]
     try:
-        built = build_model(spec_of(model))
-        assert isinstance(built, Classifier)
-        built.by_thresholds = description["recipe"].get("ordered") == "thresholds"
-        set_preparation(built, data["classes"], Preparation.from_dict(data["preparation"]))
+        model = build_model(spec_of(description["model"]))
+        assert isinstance(model, Classifier)
+        model.by_thresholds = description["recipe"].get("ordered") == "thresholds"
+        set_preparation(model, data["classes"], Preparation.from_dict(data["preparation"]))
     except PointsetError as error:
         raise PointsetError(f"{file} does not fit this installation: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise not_a_run(file, one_line(error, QUOTED) or type(error).__name__) from error
-    load_weights(built, weights, f"model.safetensors in {path}")
-    built.temperature = description.get("temperature", built.temperature)
-    return built.eval(), description
+    load_weights(model, weights, f"model.safetensors in {name}")
+    model.temperature, model.description = description.get("temperature", model.temperature), description
+    return model.eval()

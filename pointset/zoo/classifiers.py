@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,7 +17,15 @@ from pointset.inputs import InputError, as_sets
 from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.modules import Encoder
 from pointset.zoo.local_feature_inputs import LocalFeatureInputs
-from pointset.zoo.predicting import SETS_AT_ONCE, Clouds, as_given, embed_rows, predict, prepared_batches
+from pointset.zoo.predicting import (
+    SETS_AT_ONCE,
+    Clouds,
+    as_given,
+    embed_rows,
+    list_clouds,
+    predict,
+    prepared_batches,
+)
 from pointset.zoo.trust import Trust
 
 LOWER = (torch.float32, torch.bfloat16, torch.float16)
@@ -38,6 +47,7 @@ class Classifier(nn.Module):
         classes: names of the classes in the order of the logits; None before training.
         temperature: logits are divided by it for probabilities; that of its card for a trained model of the package.
         trust: raises the temperature of shapes unlike those of training, for a trained model of the package; or None.
+        description: content of run.json, for a model of `load_model`; otherwise None.
         by_thresholds: True if classes have an order and were learned as thresholds; see `ranked`.
     """
 
@@ -50,6 +60,7 @@ class Classifier(nn.Module):
         self.classes: list[str] | None = None
         self.temperature = 1.0
         self.trust: Trust | None = None
+        self.description: dict[str, Any] | None = None
         self.by_thresholds = False
 
     def prepare(self, shape: Any, **reading: Any) -> Prepared:
@@ -118,6 +129,29 @@ class Classifier(nn.Module):
         """
         probabilities = predict(self, prepared_batches(self, points, mask, batch_size)).probabilities
         return as_given(torch.from_numpy(probabilities).float(), points)
+
+    def classify(self, shapes: Clouds, mask: MaskLike = None) -> list[dict[str, Any]]:
+        """Return the most likely class of each shape, as `pointset classify` prints it; see `predict`.
+
+        Returns:
+            A row for each shape: its "name" (the path of a file), its "class", the "probability" of the class, and
+            "low_confidence", which is True if the shape may be of none of the classes or lie in another pose.
+
+        Example:
+            >>> pointset.load_model("isab16-pma.modelnet40-1024").classify(X[:1])[0].keys()
+            dict_keys(['name', 'class', 'probability', 'low_confidence'])
+        """
+        if self.classes is None:
+            raise InputError("the model has no classes: train it, or load a trained model")
+        listed = list_clouds(shapes, mask, self.inputs)
+        prediction = predict(self, prepared_batches(self, listed))
+        names = [str(shape) if isinstance(shape, str | Path) else f"cloud {row}" for row, shape in enumerate(listed)]
+        best = prediction.probabilities.max(axis=1).tolist()
+        columns = zip(names, prediction.logits.argmax(dim=1).tolist(), best, prediction.low_confidence, strict=True)
+        return [
+            {"name": name, "class": self.classes[label], "probability": share, "low_confidence": bool(low)}
+            for name, label, share, low in columns
+        ]
 
 
 class SetClassifier(Classifier):

@@ -23,7 +23,13 @@ from pointset.zoo.classifiers import Classifier, SetClassifier, WholeClassifier
 from pointset.zoo.local_feature_inputs import LocalFeatureInputs
 from pointset.zoo.names import list_models, parse_name
 from pointset.zoo.options import ModelOptions
-from pointset.zoo.pretrained import pretrained_card, pretrained_folder, pretrained_run, pretrained_weights
+from pointset.zoo.pretrained import (
+    pretrained_card,
+    pretrained_folder,
+    pretrained_name,
+    pretrained_run,
+    pretrained_weights,
+)
 from pointset.zoo.registration import source_digests
 from pointset.zoo.trust import load_trust
 
@@ -64,20 +70,20 @@ def create_model(
     *,
     inputs: int = 3,
     seed: int = 0,
-    pretrained: str | None = None,
+    pretrained: bool | str | None = None,
     **changes: Any,
 ) -> nn.Module:
     """Build a classifier of point sets by name.
 
     Args:
-        name: `encoder-pooling`, such as "isab16-pma"; see `list_models`.
+        name: `encoder-pooling`, such as "isab16-pma" (see `list_models`), or the full name of a trained model, such as
+            "isab16-pma.modelnet40-1024" (see `list_pretrained`).
         classes: number of logits; 40, or those of the trained model, when None.
         options: how it is built; the defaults when None. Options that the model does not use are ignored.
         inputs: numbers per point.
         seed: of the initial weights; global random state is neither used nor changed.
-        pretrained: what a model that comes with the package was trained on, such as "modelnet40-1024" (see
-            `list_pretrained`): it has these weights, and the options of their training. With another number of classes
-            the last layer is new, to be trained on data of one's own.
+        pretrained: True for the trained weights of this model, or their tag, such as "modelnet40-1024"; they come with
+            the options of their training. With another number of classes the last layer is new, to be fine-tuned.
         changes: fields of `ModelOptions` by name, in place of those of `options`.
 
     Returns:
@@ -94,20 +100,20 @@ def create_model(
     """
     if options is not None and not isinstance(options, ModelOptions):
         raise PointsetError(f"options must be ModelOptions, got {quoted(options)}")
-    if pretrained is not None:
-        check("pretrained", pretrained, str)
+    if full_name := pretrained_name(name, pretrained):
         given = {} if options is None else vars(options)
-        return create_pretrained(f"{name}.{pretrained}", classes, {"inputs": inputs, **given, **changes}, seed)
+        return create_pretrained(full_name, classes, {"inputs": inputs, **given, **changes}, seed)
     chosen = (options or ModelOptions()).changed(changes)
     return build_model(Spec(name, 40 if classes is None else classes, inputs, seed, chosen))
 
 
 def create_pretrained(
-    name: str, classes: int | None = None, given: Mapping[str, Any] | None = None, seed: int = 0
+    name: str, classes: int | None = None, given: Mapping[str, Any] | None = None, seed: int | None = 0
 ) -> nn.Module:
-    """A trained model that comes with the package, by its whole name; see `create_model`."""
+    """Return a trained model of the package by its full name; see `create_model`. The seed None is that of its run."""
     run = pretrained_run(name)
     spec = spec_of(run["model"])
+    seed = spec.seed if seed is None else seed
     known = {"inputs": spec.inputs, **vars(spec.options)}
     for option, value in (given or {}).items():
         if option not in known or value != known[option]:
@@ -122,6 +128,7 @@ def create_pretrained(
         card = pretrained_card(name)
         model.temperature = card.temperature
         model.trust = load_trust(card.trust, pretrained_folder(name)) if card.trust else None
+        model.description = run
     return model
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy import ndarray
 from torch import Tensor, nn
 
@@ -25,6 +25,8 @@ from pointset.inputs import InputError, as_sets, require_tensor
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.system import keep_freed_memory
 
+LEAST_PROBABILITY = 0.5
+"""A prediction has low confidence if its probability is smaller: that of the other classes together is larger."""
 SETS_AT_ONCE = 64
 """Sets in a batch."""
 ROWS_AT_ONCE = 2**14
@@ -53,6 +55,11 @@ class Prediction:
     novelty: Float[Tensor, " N"] | None = None
     """How far each set is from the training shapes, see `pointset.zoo.trust`: 1 is typical of held-out shapes. None if
     the model does not know."""
+
+    @property
+    def low_confidence(self) -> Bool[ndarray, " N"]:
+        """True where the most likely class has a probability below 50 %."""
+        return self.probabilities.max(axis=1, initial=0.0) < LEAST_PROBABILITY
 
     @property
     def probabilities(self) -> Float[ndarray, "N classes"]:
@@ -102,7 +109,7 @@ def prepared_batches(
     model: Any, clouds: Clouds, mask: Any = None, batch_size: int = SETS_AT_ONCE
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Batches of clouds as a user has them, each prepared by the model; for `predict`."""
-    listed = _listed(clouds, mask, model.inputs)
+    listed = list_clouds(clouds, mask, model.inputs)
     if not len(listed):
         raise InputError("clouds to predict are missing: give at least one")
 
@@ -150,7 +157,7 @@ def _results(
     return [torch.cat(parts).float() for parts in zip(*each, strict=True)]
 
 
-def _listed(clouds: Clouds, mask: Any, inputs: int) -> Sequence[Any]:
+def list_clouds(clouds: Clouds, mask: Any, inputs: int) -> Sequence[Any]:
     """Clouds one by one; of a batch with a mask the real points."""
     if isinstance(clouds, ndarray) and clouds.dtype.kind == "O" and clouds.ndim == 1:
         clouds = list(clouds)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from pointset.configuration import Checked, Count, NonNegative, Positive, Text
+from pointset.configuration import Checked, Count, NonNegative, Positive, Text, check
 from pointset.errors import PointsetError, quoted
 from pointset.runs import records
 from pointset.zoo.descriptions import RunDescription, check_run
@@ -88,9 +88,32 @@ def list_pretrained() -> list[str]:
     """Names of the trained models in the package, sorted.
 
     Returns:
-        Names for `load_run`. The part after the dot is `pretrained` for `create_model`.
+        Names for `load_model` and `create_model`; the part after the dot is their tag.
     """
     return sorted(file.parent.name for file in FOLDER.glob("*/card.toml"))
+
+
+def pretrained_name(name: str, pretrained: bool | str | None) -> str:
+    """Return the full name of the trained model that `create_model` is asked for; "" if it is to be untrained.
+
+    Args:
+        name: name of a model, or of a trained model with its tag.
+        pretrained: tag of the weights; True takes "modelnet40-1024" if the model has it.
+    """
+    check("pretrained", pretrained, bool | str | None)
+    if name in list_pretrained() and isinstance(pretrained, bool | None):
+        if pretrained is False:
+            raise PointsetError(f"{name} is a trained model: leave out pretrained=False, or its tag after the dot")
+        return name
+    if not isinstance(pretrained, bool):
+        return "" if pretrained is None else f"{name}.{pretrained}"
+    if not pretrained:
+        return ""
+    tags = [full.removeprefix(f"{name}.") for full in list_pretrained() if full.startswith(f"{name}.")]
+    if not tags:
+        raise PointsetError(f"{quoted(name)} has no trained weights: there are {', '.join(list_pretrained())}")
+    usual = USUAL.partition(".")[2]
+    return f"{name}.{usual if usual in tags else tags[0]}"
 
 
 def pretrained_folder(name: str) -> Path:

@@ -162,7 +162,7 @@ def write_corruptions(folder: Path) -> None:
 def write_live_page(path: Path) -> None:
     """Write the live page: trained models that come with the package, on the shapes that every page has."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    models = [pointset.load_run(name)[0] for name in MODELS]
+    models = [pointset.load_model(name) for name in MODELS]
     make_live_page(models, title="Ask trained models of ModelNet40").save(path)
 
 

@@ -25,7 +25,7 @@ from pointset.data.dataset import PointSets, load_like
 from pointset.evaluation import evaluate
 from pointset.training.checkpoints import describe_run
 from pointset.training.devices import measured_precision
-from pointset.training.loading import load_run
+from pointset.training.loading import load_model
 from pointset.training.loop import Training
 from pointset.training.objectives import Classification, Loss
 from pointset.training.recipe import Recipe
@@ -72,7 +72,7 @@ def distil(
     entry = next(entry for entry in map(Entry.of, content["models"]) if entry.label == row)
     changes: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
     recipe = measured_precision(Recipe.from_dict(content["recipe"] | changes))
-    loaded = [load_run(teacher) for teacher in teachers]
+    loaded = [(model := load_model(teacher), model.description) for teacher in teachers]
     data = loaded[0][1]["data"]
     train = load_like(data, "train")
     options = entry.options(ModelOptions.from_dict(content["model"]))

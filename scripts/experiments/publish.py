@@ -32,7 +32,7 @@ from pointset.evaluation.robustness import robustness_of
 from pointset.explain.support import exact_support
 from pointset.runs import records
 from pointset.training.checkpoints import Weights, as_safetensors
-from pointset.training.loading import load_run
+from pointset.training.loading import load_model
 from pointset.zoo.pretrained import FOLDER
 
 SIZES = (64, 100, 256, 1024)
@@ -60,7 +60,8 @@ def publish(
     folder: Annotated[Path, Parameter(help="Where the trained models are.")] = FOLDER,
 ) -> None:
     """Measure a run, write its folder, and print its card."""
-    model, description = load_run(run)
+    model = load_model(run)
+    description = model.description
     corrupted_at = description["data"]["points"]
     description["data"]["points"] = SIZES[-1]
     about = _about(description, data)
@@ -69,7 +70,7 @@ def publish(
     model.load_state_dict(weights)
     halved = {size: _test(model, description, size) for size in SIZES}
     if any(abs(halved[size].accuracy - tested[size].accuracy) > MOST_LOST for size in SIZES):
-        model, _ = load_run(run)
+        model = load_model(run)
         weights, halved = model.state_dict(), tested
     temperature = validation_temperature(model, description)
     card = "\n".join(

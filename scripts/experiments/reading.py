@@ -17,7 +17,7 @@ from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import PointSets
 from pointset.explain.maps import attention_maps, find_map
 from pointset.explain.specialisation import specialisation, untrained
-from pointset.training.loading import load_run
+from pointset.training.loading import load_model
 from pointset.viz import save
 from pointset.viz.camera import Camera
 from pointset.viz.charts import Picture
@@ -47,7 +47,8 @@ app = cyclopts.App(name="reading.py", help=__doc__, result_action="return_value"
 @app.default
 def reading(data: str) -> None:
     """Measure all inducing points, trained and untrained, and draw four of them."""
-    model, description = load_run(MODEL)
+    model = load_model(MODEL)
+    description = model.description
     sets = load_dataset(data, "test", POINTS, normalize=description["data"]["normalize"])
     networks = {"trained": model, "untrained": untrained(model)}
     rows, tables, found = list[dict[str, Any]](), list[str](), dict[str, Tensor]()

@@ -15,7 +15,7 @@ import torch
 from saved import run as run_app
 
 from pointset.data.dataset import load_like
-from pointset.training.loading import load_run
+from pointset.training.loading import load_model
 from pointset.training.loop import fit
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import build_model
@@ -34,7 +34,8 @@ def train_on(
     points: tuple[int, int] | None = None,
 ) -> None:
     """Train the model of a run on at another temperature, with the recipe of that run, on sets of so many points."""
-    model, description = load_run(trained)
+    model = load_model(trained)
+    description = model.description
     spec: Any = model.spec
     options = replace(spec.options, temperature=temperature)
     sparser = build_model(replace(spec, options=options, start=trained.name))

@@ -34,7 +34,7 @@ from pointset.errors import PointsetError
 from pointset.evaluation.robustness import corrupted_sets
 from pointset.evaluation.shape_files import Guess, accuracy_of, classify_files, in_folders
 from pointset.runs import records
-from pointset.training.loading import find_run, load_run
+from pointset.training.loading import find_run, load_model
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import Prediction, predict
 from pointset.zoo.pretrained import REINSTALL
@@ -83,7 +83,8 @@ def main(
         up: the axis that points up in the foreign shapes.
         write: put the result on the card.
     """
-    network, description = load_run(model)
+    network = load_model(model)
+    description = network.description
     share = description["recipe"]["validation"]
     if not share:
         raise PointsetError(f"{model} has no validation split to fit on: train with --validation 0.1")

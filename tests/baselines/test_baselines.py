@@ -134,7 +134,8 @@ def test_a_baseline_is_fitted_saved_and_loaded(name, tmp_path):
     fitted = pointset.fit(model, train, run=tmp_path / name, progress=False)
     evaluation = pointset.evaluate(fitted.model, test)
     assert evaluation.accuracy > 0.8
-    loaded, run = pointset.load_run(tmp_path / name)
+    loaded = pointset.load_model(tmp_path / name)
+    run = loaded.description
     assert run["model"]["name"] == name
     assert np.array_equal(pointset.evaluate(loaded, test).logits, evaluation.logits)
     again = pointset.fit(pointset.create_model(name, classes=3), train, run=tmp_path / name, progress=False)

@@ -117,7 +117,7 @@ def test_a_run_is_evaluated_on_sets_of_another_size_and_where_its_data_has_moved
     train_run(run, data, "rff-mean", 24)
     found = asked(capsys, "evaluate", "--model", run, "--points", "64")
     sets = pointset.load_dataset(data, "test", 64)
-    assert found["loss"] == pytest.approx(pointset.evaluate(pointset.load_run(run)[0], sets).loss, rel=1e-6)
+    assert found["loss"] == pytest.approx(pointset.evaluate(pointset.load_model(run), sets).loss, rel=1e-6)
     assert found["loss"] != asked(capsys, "evaluate", "--model", run)["loss"]
     assert "points=65 is more than the 64 that data holds" in fail(capsys, "evaluate", "--model", run, "--points", "65")
     moved = data.rename(data.with_name("moved"))
@@ -174,7 +174,7 @@ def heard(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[list[
 
 def expected(run: Path, cloud: np.ndarray) -> dict[str, float]:
     """Classes and probabilities of the model in memory, most probable first."""
-    model, _ = pointset.load_run(run)
+    model = pointset.load_model(run)
     pairs = zip(model.classes, model.predict_proba(cloud)[0].tolist(), strict=True)
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
 

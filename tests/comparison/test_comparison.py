@@ -80,7 +80,7 @@ def test_metrics_follow_from_the_predictions(done, clouds_folder):
     test = pointset.load_dataset(clouds_folder, "test", 24)
     for one in done.runs:
         kept = load_predictions(done.run(one.model, one.seed).folder)
-        model, _ = pointset.load_run(done.folder / "runs" / f"{one.model}-n24-seed{one.seed}")
+        model = pointset.load_model(done.folder / "runs" / f"{one.model}-n24-seed{one.seed}")
         np.testing.assert_allclose(pointset.evaluate(model, test).logits, kept.logits, atol=1e-5)
         np.testing.assert_array_equal(kept.labels, test.labels)
         assert one.metrics == {name: kept.summary()[name] for name in one.metrics}

@@ -248,7 +248,7 @@ def test_a_network_that_was_trained_on_thinned_clouds_does_not_warn_of_them(tmp_
         model: Any = pointset.create_model("rff-max", classes=2, inputs=4, dim=8, local_features="upright")
         recipe = pointset.Recipe(epochs=1, augment=(augment,))
         pointset.fit(model, sets_of(ragged=False), recipe, run=tmp_path / augment, progress=False)
-        for one in (model, pointset.load_run(tmp_path / augment)[0]):
+        for one in (model, pointset.load_model(tmp_path / augment)):
             with warnings.catch_warnings(record=True) as seen:
                 warnings.simplefilter("always")
                 one.predict(few)

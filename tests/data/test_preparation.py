@@ -56,7 +56,7 @@ def write(shape: Any, path: Path) -> Path:
 
 @pytest.mark.parametrize("suffix", [".off", ".npy", ".obj"])
 def test_one_file_has_one_probability(run, chair, suffix, tmp_path, capsys):
-    file, model = write(chair, tmp_path / f"chair{suffix}"), pointset.load_run(run)[0]
+    file, model = write(chair, tmp_path / f"chair{suffix}"), pointset.load_model(run)
     with torch.no_grad():
         logits = model(model.prepare(file).points[None])
     expected = float(logits.softmax(dim=1).max())
@@ -75,7 +75,7 @@ def test_one_file_has_one_probability(run, chair, suffix, tmp_path, capsys):
 
 
 def test_an_array_is_prepared_as_its_file(run, chair, tmp_path):
-    file, model = write(chair, tmp_path / "chair.npy"), pointset.load_run(run)[0]
+    file, model = write(chair, tmp_path / "chair.npy"), pointset.load_model(run)
     points = np.load(file)
     for given in (points, points.astype(np.float64) * 7 + 3, torch.from_numpy(points)):
         found, expected = model.prepare(given).points, model.prepare(file).points
@@ -89,7 +89,7 @@ def test_an_array_is_prepared_as_its_file(run, chair, tmp_path):
 
 @pytest.mark.parametrize("count", [99, 100, 101, CLOUD_POINTS - 1, CLOUD_POINTS, CLOUD_POINTS + 1])
 def test_nothing_jumps_between_two_numbers_of_points(run, chair, count):
-    model = pointset.load_run(run)[0]
+    model = pointset.load_model(run)
     points = sample_points(chair, CLOUD_POINTS + 1, seed=0)[:count]
     near = model.predict_proba(sample_points(chair, CLOUD_POINTS + 1, seed=0)[: count + 1])
     assert abs(model.predict_proba(points) - near).max() < 0.1
@@ -114,7 +114,8 @@ def test_a_cloud_without_what_the_model_needs_is_refused():
 
 
 def test_a_preparation_is_saved_and_read_again(run):
-    model, description = pointset.load_run(run)
+    model = pointset.load_model(run)
+    description = model.description
     saved = description["data"]["preparation"]
     assert Preparation.from_dict(saved) == model.preparation
     assert saved["local_features"] == model.local_features

@@ -117,7 +117,8 @@ def train(data, run, **changes):
 
 def test_the_temperature_is_that_of_held_out_shapes_and_keeps_the_accuracy(clouds_folder, tmp_path, capsys):
     train(clouds_folder, tmp_path)
-    model, description = pointset.load_run(tmp_path)
+    model = pointset.load_model(tmp_path)
+    description = model.description
     _, held_out = pointset.load_dataset(clouds_folder, "train", 24).split_validation(0.3, seed=0)
     found = pointset.evaluate(model, held_out)
     temperature = validation_temperature(model, description)
@@ -138,7 +139,7 @@ def test_held_out_shapes_that_are_not_there_or_have_changed_are_told(clouds_fold
     words = {"whole": r"train MODEL with --validation 0\.1", "run": r"training data of the run in .*data has changed"}
     for name, expected in words.items():
         with pytest.raises(PointsetError, match=expected):
-            validation_temperature(*pointset.load_run(tmp_path / name))
+            validation_temperature(model := pointset.load_model(tmp_path / name), model.description)
 
 
 def test_a_temperature_may_fit_the_calibration_error(drawn):
@@ -183,7 +184,7 @@ NAME = "isab16-pma.shapes10"
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    return pointset.load_run(NAME)[0]
+    return pointset.load_model(NAME)
 
 
 def test_rows_are_what_the_head_gets_of_clouds_of_any_size(model, clouds_folder):

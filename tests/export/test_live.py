@@ -141,7 +141,7 @@ def test_a_page_gives_a_shape_the_probabilities_of_classify(in_node: Callable[..
     foreign = torch.rand(1024, 3, generator=torch.Generator().manual_seed(1)) * torch.tensor([0.2, 1.0, 3.0])
     cases, expected, novelties = list[Any](), list[Any](), list[float]()
     for name in ("isab16-pma.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024", "rff-pma4.modelnet40-1024"):
-        model, _ = pointset.load_run(name)
+        model = pointset.load_model(name)
         for cloud in (foreign, foreign.square()):
             prediction = predict(model, prepared_batches(model, [cloud.numpy()]))
             assert prediction.novelty is not None

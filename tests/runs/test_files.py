@@ -324,7 +324,8 @@ def run(clouds_folder, tmp_path_factory):
 
 def test_descriptions_and_histories_of_runs(run):
     def read() -> object:
-        model, description = pointset.load_run(run)
+        model = pointset.load_model(run)
+        description = model.description
         test = load_like(description["data"], "test")
         return validation_temperature(model, description), model(test.points), test.classes, test.names
 

@@ -18,7 +18,7 @@ from torch import nn
 from toy import StopError, numbers, same_weights, small, stop_after
 
 import pointset
-from pointset import PointsetError, PointSets, Recipe, load_run
+from pointset import PointsetError, PointSets, Recipe, load_model
 from pointset.runs import records
 from pointset.training.checkpoints import Checkpoint, RunFolder
 from pointset.training.loop import Training
@@ -131,7 +131,7 @@ def test_an_intact_description_of_something_else_is_refused(change, named, finis
     folder = shutil.copytree(finished, tmp_path / "run")
     records.write_json(folder / "run.json", change(json.loads((folder / "run.json").read_text())))
     with pytest.raises(PointsetError, match=r"run\.json does not") as caught:
-        load_run(folder)
+        load_model(folder)
     assert named in str(caught.value)
 
 

@@ -17,7 +17,7 @@ from torch import nn
 from toy import StopError, numbers, small, stop_after
 
 import pointset
-from pointset import PointsetError, Recipe, cli, load_run
+from pointset import PointsetError, Recipe, cli, load_model
 from pointset.data.batches import Batch
 from pointset.training import loop as training
 from pointset.training.processes import Processes, is_main, join_processes, world_size
@@ -181,7 +181,7 @@ def test_the_folder_is_that_of_one_process(ran, two, train, tmp_path):
     theirs, mine = (json.loads((path / "run.json").read_text()) for path in (folder, tmp_path))
     assert (theirs.pop("processes"), mine.pop("processes")) == (2, 1)
     assert theirs == mine
-    model, _ = load_run(folder)
+    model = load_model(folder)
     torch.testing.assert_close(model.state_dict(), two[0]["whole"]["weights"], rtol=0, atol=0)
 
 
@@ -193,7 +193,7 @@ def test_a_refusal_of_the_main_process_is_told_to_all(two):
 def test_the_command_prints_once(ran):
     folder, printed = ran
     assert json.loads(printed)["run"] == str(folder / "command")
-    assert load_run(folder / "command")[1]["processes"] == 2
+    assert load_model(folder / "command").description["processes"] == 2
 
 
 def test_dropout_differs_between_processes_and_epochs_and_is_that_of_one_process_in_the_main_one(alone, two):

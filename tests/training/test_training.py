@@ -13,7 +13,7 @@ from torch import nn
 from toy import Recorder, StopError, kill_at, numbers, same_weights, small, stop_after
 
 import pointset
-from pointset import DataOptions, PointsetError, PointSets, Recipe, load_run
+from pointset import DataOptions, PointsetError, PointSets, Recipe, load_model
 from pointset.cli import main
 from pointset.data import PointCache
 from pointset.training.checkpoints import RunFolder
@@ -92,7 +92,7 @@ def test_killed_in_mid_epoch_and_resumed_gives_the_same_numbers_to_the_last_bit(
 def test_a_model_of_the_users_own_trains_and_resumes_but_is_not_built_again(train, tmp_path):
     pointset.fit(Flat(), train, SHORT, run=tmp_path)
     with pytest.raises(PointsetError, match="a model of your own"):
-        load_run(tmp_path)
+        load_model(tmp_path)
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_a_training_resumes_to_the_last_bit(changes, train, tmp_path, monkeypatc
         with pytest.raises(StopError):
             pointset.fit(network(), train, recipe, run=tmp_path)
     with pytest.raises(PointsetError, match="is not finished"):
-        load_run(tmp_path)
+        load_model(tmp_path)
     resumed = pointset.fit(network(), train, recipe, run=tmp_path)
     assert numbers(resumed.history) == numbers(whole.history)
     assert same_weights(resumed.model, whole.model)
@@ -208,7 +208,7 @@ def test_the_best_epoch_is_what_is_kept_and_saved(train, tmp_path):
     held_out = train.split_validation(0.2, 0)[1]
     found = fitted.history[best - 1]["validation_accuracy"]
     assert pointset.evaluate(fitted.model, held_out).accuracy == found
-    assert same_weights(load_run(tmp_path)[0], fitted.model)
+    assert same_weights(load_model(tmp_path), fitted.model)
 
 
 def test_a_model_that_is_trained_again_learns_the_classes_of_the_new_data(train):
@@ -385,6 +385,7 @@ def test_a_run_is_loaded_with_the_predictions_that_it_was_tested_with(ordered, s
     result = pointset.evaluate(model, sets)
     assert result.rank_error == np.abs(result.predictions - sets.labels.numpy()).mean()
     assert result.rank_error < 0.5
-    loaded, description = pointset.load_run(tmp_path / "run")
+    loaded = pointset.load_model(tmp_path / "run")
+    description = loaded.description
     assert description["recipe"]["ordered"] == ordered
     assert np.array_equal(pointset.evaluate(loaded, sets).logits, result.logits)

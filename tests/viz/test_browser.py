@@ -383,7 +383,7 @@ NAMES = ("isab16-pma", "rff-pma4", "dumlp16-max+dumlp16")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page of the shipped models, on a cloud of 60 points."""
     cloud = np.random.default_rng(0).uniform(-1, 1, size=(60, 3))
-    models = [pointset.load_run(f"{name}.modelnet40-1024")[0] for name in NAMES]
+    models = [pointset.load_model(f"{name}.modelnet40-1024") for name in NAMES]
     page = make_live_page(models, {"</script><b>box": cloud}, title="<i>ask")
     return page.save(tmp_path_factory.mktemp("live") / "live.html")
 

@@ -66,13 +66,14 @@ def test_a_run_is_loaded_where_its_modules_are_registered(name, options, key, wo
     pointset.register_weights("squared")(squared)
     model = pointset.create_model(name, classes=3, dim=8, **options)
     pointset.fit(model, train, Recipe(epochs=1), run=tmp_path / "run")
-    loaded, description = pointset.load_run(tmp_path / "run")
+    loaded = pointset.load_model(tmp_path / "run")
+    description = loaded.description
     assert torch.equal(loaded(POINTS), model.eval()(POINTS))
     assert description["model"]["modules"] == source_digests(name, model.spec.options)
     assert list(description["model"]["modules"]) == [" ".join(key)]
     del registry.REGISTERED[key]
     with pytest.raises(PointsetError, match=words):
-        pointset.load_run(tmp_path / "run")
+        pointset.load_model(tmp_path / "run")
 
 
 @pytest.mark.slow

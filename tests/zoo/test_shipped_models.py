@@ -16,6 +16,8 @@ from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.dataset import load_like
 from pointset.data.normalize import normalize_points
 from pointset.data.preparation import Preparation
+from pointset.data.readers.off import write_off
+from pointset.data.shapes10.build import make_shape
 from pointset.evaluation.shape_files import classify_files
 from pointset.runs import records
 from pointset.zoo import predicting, pretrained
@@ -27,7 +29,7 @@ NAMES = pointset.list_pretrained()
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_model_computes_what_it_computed_when_it_was_published(name):
-    model, _ = pointset.load_run(name)
+    model = pointset.load_model(name)
     known = load_file(FOLDER / name / "check.safetensors")
     with torch.inference_mode():
         torch.testing.assert_close(model(known["points"]), known["logits"], rtol=1e-3, atol=1e-3)
@@ -39,7 +41,7 @@ def test_a_model_computes_what_it_computed_when_it_was_published(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_card_and_its_run_say_the_same(name):
     card, run = pretrained_card(name), records.read_json(FOLDER / name / "run.json", "-")
-    model, _ = pointset.load_run(name)
+    model = pointset.load_model(name)
     assert tuple(run["data"]["classes"]) == load_card(card.data).classes
     assert run["data"]["up"] == load_card(card.data).up
     assert card.parameters == sum(parameter.numel() for parameter in model.parameters())
@@ -49,7 +51,7 @@ def test_a_card_and_its_run_say_the_same(name):
 
 
 def test_other_classes_get_a_new_last_layer_on_the_trained_body():
-    trained, _ = pointset.load_run("isab16-pma.modelnet40-1024")
+    trained = pointset.load_model("isab16-pma.modelnet40-1024")
     model = pointset.create_model("isab16-pma", 7, pretrained="modelnet40-1024", seed=1)
     fresh = pointset.create_model("isab16-pma", 7, trained.spec.options, seed=1).state_dict()
     body, last = [], []
@@ -60,13 +62,47 @@ def test_other_classes_get_a_new_last_layer_on_the_trained_body():
     assert all(torch.equal(model.state_dict()[name], fresh[name]) for name in last)
 
 
+def test_trained_weights_are_found_by_true_by_a_tag_and_by_the_full_name():
+    made = [
+        pointset.create_model("isab16-pma", pretrained=True),
+        pointset.create_model(USUAL),
+        pointset.create_model(USUAL, pretrained=True),
+        pointset.load_model(USUAL),
+    ]
+    weights = [model.state_dict() for model in made]
+    assert all(torch.equal(tensor, other[name]) for name, tensor in weights[0].items() for other in weights[1:])
+    assert all(model.description["model"]["name"] == "isab16-pma" for model in made)
+    for name, tag, words in [
+        ("rff-max", True, "'rff-max' has no trained weights: there are dumlp16"),
+        ("isab16-pma", "modelnet", "no trained model is called 'isab16-pma.modelnet': did you mean"),
+        (USUAL, False, "leave out pretrained=False"),
+    ]:
+        with pytest.raises(PointsetError, match=words):
+            pointset.create_model(name, pretrained=tag)
+
+
+def test_classify_gives_the_class_its_probability_and_low_confidence_of_files_and_arrays(tmp_path):
+    model = pointset.load_model("isab16-pma.shapes10")
+    assert repr(model.preparation) == "Preparation(1,024 points, standardize, z up)"
+    write_off(tmp_path / "chair.off", make_shape("chair", "test", 0))
+    cloud = np.random.default_rng(0).normal(size=(200, 3))
+    first, second = model.classify([tmp_path / "chair.off", cloud])
+    assert first["name"] == str(tmp_path / "chair.off")
+    assert (first["class"], first["low_confidence"]) == ("chair", False)
+    assert first["probability"] == pytest.approx(model.predict_proba(tmp_path / "chair.off").max(), abs=1e-6)
+    assert second["name"] == "cloud 1"
+    assert second["low_confidence"] == (second["probability"] < 0.5)
+    with pytest.raises(PointsetError, match="the model has no classes"):
+        pointset.create_model("rff-max", classes=3, dim=8).classify(cloud)
+
+
 def test_a_folder_of_that_name_comes_first(tmp_path, monkeypatch):
     with pytest.raises(PointsetError, match=r"rff-pma4.toys. is not a run.*pointset train.*rff-pma4.modelnet40-1024"):
-        pointset.load_run("rff-pma4.toys")
+        pointset.load_model("rff-pma4.toys")
     monkeypatch.chdir(tmp_path)
     (tmp_path / USUAL).mkdir()
     with pytest.raises(PointsetError, match="not a run"):
-        pointset.load_run(USUAL)
+        pointset.load_model(USUAL)
 
 
 def test_damaged_weights_are_named(tmp_path, monkeypatch):
@@ -81,7 +117,8 @@ def test_damaged_weights_are_named(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if "modelnet40" in name])
 def test_the_accuracy_of_the_card_is_found_again_on_the_real_clouds(name, real_data):
-    model, description = pointset.load_run(name)
+    model = pointset.load_model(name)
+    description = model.description
     test = load_like(description["data"], "test", real_data / "modelnet40_ply_hdf5_1024", points=100)
     expected = pretrained_card(name).accuracy["100"].accuracy
     assert pointset.evaluate(model, test).accuracy == pytest.approx(expected, abs=1e-3)
@@ -93,7 +130,7 @@ def test_probabilities_are_those_of_classify(name, tmp_path):
     """One model has one probability, in Python and on the command line: at the temperature of the shape."""
     X = torch.randn(2, 50, 3, generator=torch.Generator().manual_seed(0))
     np.save(tmp_path / "noise.npy", X[0])
-    loaded, _ = pointset.load_run(name)
+    loaded = pointset.load_model(name)
     (guess,) = classify_files(loaded, [ShapeFile(tmp_path / "noise.npy", "noise")])
     kind, tag = name.split(".")
     has_trust = pretrained_card(name).trust is not None
@@ -211,7 +248,7 @@ def test_a_trained_model_knows_its_classes_and_how_to_normalise(centred, normali
     assert (trained.classes, trained.preparation.normalize) == (None, "none")
     pointset.fit(trained, sets, Recipe(epochs=1), run=tmp_path, progress=False)
     assert sets.preparation.normalize == normalize
-    for model in (trained, pointset.load_run(tmp_path)[0]):
+    for model in (trained, pointset.load_model(tmp_path)):
         assert (model.classes, model.preparation) == (["a", "b"], sets.preparation)
         # Sets that are normalised already, as evaluation has them, stay so: a subset's mean is not the cloud's.
         with torch.no_grad():
