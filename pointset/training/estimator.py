@@ -21,7 +21,7 @@ from pointset.inputs import InputError
 from pointset.training.devices import find_device
 from pointset.training.embedding import CloudEstimator, clouds_of, value_errors
 from pointset.training.fine_tuning import transfer_recipe
-from pointset.training.loading import load_run
+from pointset.training.loading import load_model
 from pointset.training.loop import Fitted, fit
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for
@@ -181,7 +181,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
                 warnings.warn(text, UserWarning, stacklevel=3)
         elif self.model in list_pretrained():
             changed = {name: value for name, value in vars(recipe).items() if value != getattr(Recipe(), name)}
-            model = start_from(load_run(self.model)[0], sets, seed=seed, start=self.model)
+            model = start_from(load_model(self.model), sets, seed=seed, start=self.model)
             return fit(model, sets, transfer_recipe(sets, **changed), seed=seed, progress=False)
         return fit(create_for(sets, self.model, self.options, seed=seed), sets, recipe, seed=seed, progress=False)
 

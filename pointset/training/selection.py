@@ -29,7 +29,7 @@ from pointset.runs.records import write_or_compare
 from pointset.training.baselines import baseline_of, extract_rows, fit_head, set_pose
 from pointset.training.checkpoints import Fitted, RunFolder, cpu_seconds, describe_run
 from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
-from pointset.training.loading import load_run
+from pointset.training.loading import load_model
 from pointset.training.loop import fit
 from pointset.training.objectives import require_classes
 from pointset.training.out_of_fold import (
@@ -147,7 +147,7 @@ def _read_again(folder: RunFolder) -> ModelSelection:
     result = records.read_json(folder.path / RESULT, remedy, _Result)
     history = folder.history()
     return ModelSelection(
-        Fitted(load_run(folder.path)[0], history, len(history)),
+        Fitted(load_model(folder.path), history, len(history)),
         result["name"],
         tuple(Candidate(**row) for row in result["candidates"]),
         Grouping(np.array(result["groups"]), result["origin"], result["example"]),

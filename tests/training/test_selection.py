@@ -46,12 +46,12 @@ def test_the_support_vector_machine_alone_if_the_budget_is_too_small_for_a_netwo
     assert chosen.chosen
     assert chosen.low <= chosen.accuracy <= chosen.high
     with pytest.raises(PointsetError, match="run has no network: its budget was too small to train one; train again"):
-        pointset.load_run(run / "network")
+        pointset.load_model(run / "network")
     # No out-of-fold prediction was wrong: at a temperature of 0.01 a wrong class of the next shape would have 100.0 %.
     assert chosen.accuracy == chosen.mean_class_accuracy == 1
     assert 0.8 < predict(best.fitted.model, train).probabilities.max(axis=1).mean() < 0.99
     assert chosen.log_loss > 0.01
-    assert pointset.load_run(run)[0].spec.name == "surface+embedding-svm"
+    assert pointset.load_model(run).spec.name == "surface+embedding-svm"
 
 
 def test_groups_without_a_held_out_error_make_a_class_as_certain_as_so_many_shapes(tmp_path):
@@ -135,7 +135,7 @@ def test_a_selection_for_any_pose_gives_a_turned_shape_its_class(data, tmp_path,
     run = tmp_path / "run"
     command = ("--points", "64", "--budget", "1s", "--run", run)
     succeed(capsys, "train", "--data", data, "--pose", "any", *command)
-    assert pointset.load_run(run)[1]["data"]["normalize"] == "principal-axes"
+    assert pointset.load_model(run).description["data"]["normalize"] == "principal-axes"
     flat, turned = data / "test" / "flat" / "flat_0.npy", tmp_path / "turned.npy"
     np.save(turned, np.load(flat)[:, [2, 0, 1]] * [1, -1, -1])
     found = asked(capsys, "classify", flat, turned, "--model", run, "--pose", "any")["predictions"]
@@ -191,7 +191,8 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(data, tm
     held_out = re.findall(r"^(?:svm|network|ensemble) .* (\d+) +\d+$", printed, re.MULTILINE)
     assert len(held_out) == 3
     assert len({*held_out}) == 1, "the candidates are evaluated on the same shapes"
-    model, description = pointset.load_run(folder)
+    model = pointset.load_model(folder)
+    description = model.description
     assert model.classes == ["ball", "flat"]
     assert json.loads(succeed(capsys, "evaluate", "--model", folder, "--json"))["accuracy"] > 0.8
     assert "sentences" in asked(capsys, *command)  # read again
@@ -202,7 +203,7 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(data, tm
     assert f"{folder} is not finished" in fail(capsys, "evaluate", "--model", folder)
     weights = model.state_dict()
     succeed(capsys, *command)
-    again, _ = pointset.load_run(folder)
+    again = pointset.load_model(folder)
     assert all(again.state_dict()[name].equal(tensor) for name, tensor in weights.items())
     names = [candidate["name"] for candidate in json.loads((folder / "candidates.json").read_text())["candidates"]]
     assert (folder / "network").exists()
@@ -239,9 +240,10 @@ def test_start_begins_from_trained_weights(data, tmp_path, capsys):
     folder = tmp_path / "run"
     start = ("--start", "rff-pma4.modelnet40-1024", "--points", "32", "--steps", "4", "--epochs", "1")
     succeed(capsys, "train", "--data", data, *start, "--learning-rate", "1e-12", "--run", folder)
-    model, description = pointset.load_run(folder)
+    model = pointset.load_model(folder)
+    description = model.description
     assert description["model"]["start"] == "rff-pma4.modelnet40-1024"
-    trained, _ = pointset.load_run("rff-pma4.modelnet40-1024")
+    trained = pointset.load_model("rff-pma4.modelnet40-1024")
     for mine, theirs in zip(model.encoder.parameters(), trained.encoder.parameters(), strict=True):
         torch.testing.assert_close(mine, theirs)
     assert "leave out the name" in fail(capsys, "train", "isab16-max", "--data", data, *start)
@@ -308,7 +310,7 @@ def test_clouds_of_fewer_points_than_usual_are_taken_as_they_are(tmp_path, capsy
     captured = capsys.readouterr()
     assert "at most 20 points of a shape" in captured.err
     assert "selected" in captured.out
-    assert pointset.load_run(tmp_path / "run")[1]["data"]["points"] == 20
+    assert pointset.load_model(tmp_path / "run").description["data"]["points"] == 20
 
 
 def write_views(folder):
