@@ -12,12 +12,10 @@ from cyclopts import Parameter
 import pointset
 from pointset.commands.flags import (
     OUT,
-    QUICK,
     Chosen,
     DataFlags,
     Given,
     ModelFlags,
-    Options,
     RecipeFlags,
     Running,
     RunningFlags,
@@ -28,14 +26,17 @@ from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, quoted
 from pointset.runs.atomic import check_writable, write_for_user
-from pointset.tasks.shipped import shipped_experiment
+from pointset.tasks.shipped import Options, shipped_experiment
 from pointset.training.recipe import Recipe
+from pointset.viz.writing import STILL_SUFFIXES, save
 from pointset.zoo.options import ModelOptions
 
 if TYPE_CHECKING:
     from pointset.comparison.experiment import Experiment
     from pointset.comparison.results import Comparison
 
+EXPERIMENT = "experiment.json"
+"""File in the folder of a comparison; as in `pointset.comparison.runs`, which loads torch."""
 TABLE_STYLES = {".tex": "latex", ".md": "github", ".html": "html"}
 
 
@@ -65,31 +66,53 @@ def compare(
 
     Args:
         file: An experiment file (TOML), such as those in scripts/experiments, or a set problem without meshes, whose
-            published results stand beside ours: max-regression, clustering, counting or anomaly. It sets everything
-            that affects the results; the flags --models, --data, --seeds, --steps and --threads can change that, and no
-            others.
+            published results stand beside ours: max-regression, clustering, counting or anomaly; or the folder of a
+            comparison. It sets everything that affects the results; only --models, --data, --seeds, --steps and
+            --threads change that.
         models: Names from `pointset zoo`; with FILE, the rows to run.
         data: Name of a card, or a folder; default: shapes10.
         seeds: Seeds, one run per model, size and seed; default: 0 1 2.
         out: Folder for the runs, report.html, results.csv, results.json and table.md (default: runs/compare or
-            runs/FILE), and files for the table: LaTeX (*.tex), Markdown (*.md) or HTML (*.html).
-        spread: What these files show beside the mean: the deviation over seeds, the interval, or both.
+            runs/FILE), files for the table: LaTeX (*.tex), Markdown (*.md) or HTML (*.html), and files for the figure
+            of means and intervals: *.pdf, *.svg or *.png. A folder of a comparison is continued with its own options.
+        spread: What tables show beside the mean: the deviation over seeds, the interval, or both.
     """
     chosen = Chosen.by(given, data_options, model_options, recipe)
-    changes = {"data": data, "seeds": seeds, "threads": running.threads}
-    if file is None:
-        title = None if models is None and data is None else ""  # the file's speaks of its models and data
-        experiment = _changed(_with_flags(data, models, chosen), None, **changes, title=title)
-    else:
-        experiment = _from_file(file, models, chosen, changes)
-    tables = [path for path in out if path.suffix.lower() in TABLE_STYLES]
-    for path in tables:
+    written = [path for path in out if path.suffix.lower() in (*TABLE_STYLES, *STILL_SUFFIXES)]
+    for path in written:
         check_writable(path)
-    folders = [path for path in out if path not in tables]
+    folders = [path for path in out if path not in written]
     if len(folders) > 1:
         raise PointsetError(f"--out has two folders, {folders[0]} and {folders[1]}: give one")
+    if file is not None and (Path(file) / EXPERIMENT).exists():
+        folders, file = [*folders, Path(file)], None
+        if len(set(folders)) > 1:
+            raise PointsetError(f"{folders[1]} is the folder of a comparison: leave --out {folders[0]} out")
+    changes = {"seeds": seeds, "threads": running.threads}
+    if file is not None:
+        experiment = _from_file(file, models, chosen, changes | {"data": data})
+    elif folders and data is None and (folders[0] / EXPERIMENT).exists():
+        experiment = _from_folder(folders[0], models, chosen, changes)
+    else:
+        experiment = _changed(_with_flags(data, models, chosen), None, **changes)
     folder = folders[0] if folders else Path("runs") / ("compare" if file is None else Path(file).stem)
-    return _run_or_report(experiment, folder, running, tables, spread)
+    return _run_or_report(experiment, folder, running, written, spread)
+
+
+def _from_folder(folder: Path, models: tuple[str, ...] | None, chosen: Chosen, changes: dict[str, Any]) -> "Experiment":
+    """The experiment of a comparison's folder, changed by the flags; other options than its own are refused later."""
+    from pointset.comparison.experiment import Entry
+    from pointset.tasks.classification import Classification
+
+    saved = pointset.read_experiment(folder)
+    if isinstance(task := saved.task, Classification) and any(chosen):
+        options = Options(task.sets_of(task.points[0]), saved.model, saved.recipe).changed(*chosen)
+        points = (options.sets.points,) if "points" in chosen.sets else task.points
+        saved = saved.changed(sets=options.sets, points=points, model=options.model, recipe=options.recipe)
+    if models is not None:
+        rows = {entry.label: entry for entry in saved.models}
+        saved = saved.changed(models=tuple(rows.get(name, Entry(name)) for name in models))
+    return _changed(saved, None, **changes)
 
 
 def _from_file(file: str, models: tuple[str, ...] | None, chosen: Chosen, changes: dict[str, Any]) -> "Experiment":
@@ -106,18 +129,11 @@ def _from_file(file: str, models: tuple[str, ...] | None, chosen: Chosen, change
 
 
 def _with_flags(data: str | None, models: tuple[str, ...] | None, chosen: Chosen) -> "Experiment":
-    """The experiment of quick.toml, on other data of own.toml, changed by the flags."""
-    from pointset.comparison.experiment import Entry
-    from pointset.tasks.classification import Classification
+    """The default experiment of the data, changed by the flags."""
+    from pointset.tasks.experiments import SHAPES10, default_experiment
 
-    name = "quick" if data in (None, QUICK["data"]) else "own"
-    experiment = pointset.read_experiment(shipped_experiment(name))
-    task = experiment.task
-    assert isinstance(task, Classification)
-    usual = Options(task.sets_of(task.points[0]), experiment.model, experiment.recipe)
-    sets, model, recipe = usual.changed(chosen)
-    rows = experiment.models if models is None else tuple(Entry(name) for name in models)
-    return experiment.changed(models=rows, sets=sets, points=(sets.points,), model=model, recipe=recipe)
+    sets, model, recipe = chosen
+    return default_experiment(data or SHAPES10, models, sets=sets, model=model, recipe=recipe)
 
 
 def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes: Any) -> "Experiment":
@@ -146,8 +162,7 @@ def _run_or_report(
 
     comparison = report_finished(experiment, out) if running.report else run_experiment(experiment, out, running)
     for path in output:
-        text = comparison.table(TABLE_STYLES[path.suffix.lower()], spread=spread)
-        write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
+        _write(comparison, path, spread)
     page, notes, task, failure = shlex.quote(str(out / "report.html")), list[str](), experiment.task, None
     if isinstance(task, Classification):
         notes += [*repeated_files(task.data, task.sets), *divided_groups(task.load("train", task.points[0]))]
@@ -167,6 +182,16 @@ def _run_or_report(
         *notes,
         failure=failure,
     )
+
+
+def _write(comparison: "Comparison", path: Path, spread: Spreads) -> None:
+    """Write the table or the main figure of a comparison, by the suffix of the path."""
+    suffix = path.suffix.lower()
+    if suffix in STILL_SUFFIXES:
+        save(comparison.plot(), path)
+        return
+    text = comparison.to_latex(spread) if suffix == ".tex" else comparison.table(TABLE_STYLES[suffix], spread=spread)
+    write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
 
 
 def _next_commands(result: "Comparison") -> list[str]:

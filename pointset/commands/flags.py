@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -15,7 +15,7 @@ from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
 from pointset.runs.atomic import check_writable, checked_suffix
 from pointset.runs.workers import Workers
-from pointset.tasks.shipped import shipped_experiment
+from pointset.tasks.shipped import Options, shipped_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -71,26 +71,6 @@ class Chosen(NamedTuple):
                 for options in groups
             )
         )
-
-
-class Options(NamedTuple):
-    """What a training is made with."""
-
-    sets: DataOptions
-    model: ModelOptions
-    recipe: Recipe
-
-    def changed(self, chosen: Chosen) -> "Options":
-        """These options with those of the command line, of which none is outdone by a default of the experiment.
-
-        Training sets are at most as large as the evaluated ones.
-        """
-        sets, recipe = self.sets.changed(chosen.sets), self.recipe.changed(chosen.recipe)
-        if "epochs" in chosen.recipe:
-            recipe = replace(recipe, least_steps=chosen.recipe.get("least_steps"))
-        if recipe.train_points is not None and "train_points" not in chosen.recipe:
-            recipe = recipe.changed({"train_points": [min(size, sets.points) for size in recipe.train_points]})
-        return Options(sets, self.model.changed(chosen.model), recipe)
 
 
 def quick_options(data: str) -> Options:

@@ -119,7 +119,7 @@ def _new(model: str, data: str, chosen: Chosen, seed: int, run: Path) -> "Traini
         if unused := [name for name in chosen.model if name not in used]:
             raise PointsetError(f"{model} does not use {unused[0]}: leave it out; it uses {', '.join(sorted(used))}")
 
-    options = quick_options(data).changed(chosen)
+    options = quick_options(data).changed(*chosen)
     raise_together(check_model, partial(check_data, data, options.sets), partial(check_folder_path, run))
     sets = load_split(data, "train", options.sets, progress=is_main())
     return model, create_for(sets, model, options.model, seed=seed), sets, options.recipe

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ from pointset.comparison.metric import Metric, Row, Size, Summary
 from pointset.comparison.pairs import Pair
 from pointset.comparison.ranking import Ranking, rank_models
 from pointset.comparison.runs import Run, of_size
-from pointset.comparison.tables import Spreads, as_latex, format_table, make_cells
+from pointset.comparison.tables import BOLD, Spreads, as_latex, format_table, make_cells
 from pointset.comparison.task import Results, TaskFacts
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.evaluation.costs import Cost, measure_costs
@@ -29,6 +29,9 @@ from pointset.runs.provenance import command, machine, origin
 from pointset.training.checkpoints import RunFolder
 from pointset.training.recipe import Recipe
 from pointset.zoo.descriptions import DataDescription
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,26 @@ class Comparison:
         cells = make_cells(self.rows, self.metrics, brief, spread=spread)
         return as_latex(cells) if style == "latex" else format_table(cells, style, numbers_right=True)
 
+    def to_latex(self, spread: Spreads = "both", label: str = "tab:comparison") -> str:
+        """Return the table as a floating LaTeX table (booktabs) with caption and label; the best means are bold."""
+        cells, title = make_cells(self.rows, self.metrics, spread=spread), self.metrics[0].title
+        for row, cell in zip(self.rows, cells, strict=True):
+            cell[title] = cell[title].join(BOLD) if row.best else cell[title]
+        return as_latex(cells, f"{self.caption()}.", label)
+
+    def plot(self, points: Size = None) -> "Figure":
+        """Draw the means of the first metric with their intervals, best first.
+
+        Args:
+            points: the set size; default: the first one.
+
+        Returns:
+            A matplotlib figure; `savefig` or `pointset.viz.save` writes it.
+        """
+        from pointset.comparison.report.charts import draw_means  # matplotlib, which training does not need
+
+        return draw_means(self.results(points or self.experiment.task.facts.sizes[0]))
+
     def sentences(self) -> list[str]:
         """Return the sentences of each size, and the baselines that no network is significantly better than."""
         experiment, metric = self.experiment, self.metrics[0]
@@ -151,7 +174,7 @@ class Comparison:
         file = self.folder / f"sets{of_size(self.experiment.task.facts.sizes[0])}.json"  # equal at all sizes
         if not file.exists():
             return ""
-        remedy = f"delete {self.folder} and run the same command again"
+        remedy = "run the comparison in another folder"
         counts = []
         for split in records.read_json(file, remedy, dict[str, DataDescription]).values():
             if skipped := split.get("skipped"):

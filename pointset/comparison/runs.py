@@ -27,6 +27,9 @@ from pointset.zoo.classifiers import count_parameters
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.registration import pickled_entries
 
+EXPERIMENT = "experiment.json"
+"""File of the latest experiment of a folder, from which it is read again."""
+
 
 def of_size(size: Size) -> str:
     """Suffix of file names for one set size."""
@@ -192,8 +195,11 @@ def check_folder(experiment: Experiment, out: Path) -> None:
 
 
 def claim_folder(experiment: Experiment, out: Path, prepared: Mapping[Size, dict[str, Any]]) -> None:
-    """Save protocol and descriptions of the data; a PointsetError if the folder has other ones."""
+    """Save experiment, protocol and descriptions of the data; a PointsetError if the folder has other ones."""
     files = {"protocol.json": experiment.protocol()}
     files |= {f"sets{of_size(size)}.json": description for size, description in prepared.items()}
     for name, description in files.items():
         write_or_compare(out / name, description, list(description), "comparison")
+    if prepared:
+        published = {label: dict(values) for label, values in experiment.published.items()}
+        records.write_json(out / EXPERIMENT, experiment.as_dict() | {"published": published})

@@ -36,11 +36,29 @@ MINUS = re.compile(r"(?<![\w.)])-(?=\.?\d)")
 """The minus sign of a number, not a hyphen."""
 
 
-def as_latex(table: Table) -> str:
-    """A table of texts in LaTeX (booktabs): numbers right-aligned, with minus signs."""
+BOLD = ("\N{LEFT ANGLE BRACKET WITH DOT}", "\N{RIGHT ANGLE BRACKET WITH DOT}")
+"""Characters around the text of bold cells while a table is formatted."""
+
+
+def as_latex(table: Table, caption: str = "", label: str = "") -> str:
+    """Return a table of texts in LaTeX (booktabs); with a caption, as a floating table with a label.
+
+    Numbers are right-aligned, with minus signs; text between the characters `BOLD` is bold.
+    """
     text = format_table(table, "latex_booktabs", numbers_right=True)
     text = re.sub(r"(?<=\\\\\n )(?=[\[*])", "{}", text)  # else an option of the end of the line before
-    return MINUS.sub("$-$", text).replace("±", r"$\pm$") + "\n"
+    text = MINUS.sub("$-$", text).replace("±", r"$\pm$").replace(BOLD[0], r"\textbf{").replace(BOLD[1], "}")
+    if not caption:
+        return text + "\n"
+    head = ["% needs \\usepackage{booktabs}", r"\begin{table}", r"\centering", rf"\caption{{{in_latex(caption)}}}"]
+    return "\n".join([*head, rf"\label{{{label}}}", text, r"\end{table}"]) + "\n"
+
+
+def in_latex(text: str) -> str:
+    """Return text with the special characters of LaTeX escaped."""
+    from tabulate import LATEX_ESCAPE_RULES
+
+    return MINUS.sub("$-$", "".join(LATEX_ESCAPE_RULES.get(letter, letter) for letter in text)).replace("±", r"$\pm$")
 
 
 def without_empty(table: Table) -> Table:

@@ -86,11 +86,11 @@ def write_or_compare(file: Path, description: dict[str, Any], keys: Sequence[str
     if not file.exists():
         write_json(file, mine)
         return
-    theirs = read_json(file, f"delete {file.parent} and run the same command again", dict[str, Any])
+    theirs = read_json(file, "give another folder", dict[str, Any])
     for key in keys:
         if theirs.get(key) != mine.get(key):
             difference = _first_difference(theirs.get(key), mine.get(key), key)
-            raise PointsetError(f"{file.parent} holds another {what} ({difference}): give another folder or delete it")
+            raise PointsetError(f"{file.parent} holds another {what} ({difference}): give another folder")
 
 
 def _first_difference(theirs: Any, mine: Any, where: str) -> str:

@@ -20,16 +20,19 @@ import dataclasses
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import Annotated, Any, Final, TypeVar
 
 from msgspec import Meta
 
 from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment, TomlTable, as_tuple, unknown_key
 from pointset.comparison.results import Comparison
+from pointset.comparison.runs import EXPERIMENT
 from pointset.configuration import Cores, check
 from pointset.data.options import DataOptions
 from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
+from pointset.runs import records
 from pointset.runs.files import MOST_SETTINGS, read_file
 from pointset.runs.workers import Workers
 from pointset.tasks.anomaly import Anomaly
@@ -37,10 +40,13 @@ from pointset.tasks.classification import Classification
 from pointset.tasks.clustering import Clustering
 from pointset.tasks.counting import Counting
 from pointset.tasks.max_regression import MaxRegression
+from pointset.tasks.shipped import Options, shipped_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.names import load_files
 from pointset.zoo.options import ModelOptions
 
+SHAPES10: Final = "shapes10"
+"""The embedded dataset, the default of `compare`."""
 TASKS: dict[str, Any] = {task.name: task for task in (Classification, MaxRegression, Clustering, Counting, Anomaly)}
 KEYS: Mapping[str, Any] = {
     "title": str,
@@ -57,14 +63,14 @@ KEYS: Mapping[str, Any] = {
 
 
 def compare(
-    models: Sequence[str | Mapping[str, Any] | Entry],
+    models: Sequence[str | Mapping[str, Any] | Entry] | None = None,
     data: str | Path = "shapes10",
     *,
     seeds: Sequence[int] = (0, 1, 2),
     points: int | Sequence[int] = (),
-    data_options: DataOptions | None = None,
-    model_options: ModelOptions | None = None,
-    recipe: Recipe | None = None,
+    data_options: DataOptions | Mapping[str, Any] | None = None,
+    model_options: ModelOptions | Mapping[str, Any] | None = None,
+    recipe: Recipe | Mapping[str, Any] | None = None,
     out: str | Path = "runs/compare",
     workers: int | None = None,
     scheduler: str | None = None,
@@ -72,20 +78,21 @@ def compare(
     progress: bool = True,
     report: bool = True,
 ) -> Comparison:
-    """Train and test each classifier under one protocol.
+    """Train and test each classifier under one protocol, with the defaults of `pointset compare`.
 
     The seed determines weights, order, subsets, augmentation and dropout; test sets are the same for all runs. Metrics
     are computed on all test shapes after the last epoch (after the best validation epoch if the recipe stops early).
 
     Args:
         models: names from the zoo, or mappings with a name and options for this model ({"name": "isab16-pma",
-            "pool_seeds": "mean"}).
+            "pool_seeds": "mean"}); default: those of `pointset compare` on this data.
         data: the name of a dataset card, or a folder.
         seeds: one run for each model, size and seed.
         points: set sizes, or one; default: that of `data_options`.
-        data_options: options of the sets; default: `DataOptions()`.
-        model_options: options shared by all models; default: `ModelOptions()`.
-        recipe: the training, the same for all models; default: `Recipe()`.
+        data_options: options of the sets: an object, or a mapping of changes to the defaults ({"normalize": "none"}).
+        model_options: options shared by all models: an object, or a mapping of changes to the defaults ({"dim": 32}).
+        recipe: the training, the same for all models: an object, or a mapping of changes to the defaults
+            ({"epochs": 15}).
         out: folder for the runs and the results; finished runs in it are not repeated.
         workers: number of runs in parallel; default: the number of cores divided by the threads.
         scheduler: the address of a dask cluster that can access the same folders; default: this machine.
@@ -127,21 +134,62 @@ def compare(
         raise PointsetError(f"data must be the name of a dataset or a folder, got {described(data)}: {remedy}")
     if not isinstance(seeds, Iterable):
         raise PointsetError(f"seeds must be a list of seeds, got {quoted(seeds)}: three seeds are (0, 1, 2)")
-    options = {"data_options": data_options, "model_options": model_options, "recipe": recipe}
-    for (what, given), kind in zip(options.items(), (DataOptions, ModelOptions, Recipe), strict=True):
-        if not isinstance(given, kind | None):
-            raise PointsetError(f"{what} must be {kind.__name__} or None, got {quoted(given)}")
-    data_options = data_options or DataOptions()
-    sizes = tuple(points) if isinstance(points, Iterable) else (points,)
-    experiment = Experiment(
-        task=Classification(data=str(data), points=sizes or (data_options.points,), sets=data_options),
-        models=tuple(map(Entry.of, models)),
+    experiment = default_experiment(
+        str(data),
+        models,
+        points=tuple(points) if isinstance(points, Iterable) else (points,),
+        sets=_checked("data_options", data_options, DataOptions),
+        model=_checked("model_options", model_options, ModelOptions),
+        recipe=_checked("recipe", recipe, Recipe),
         seeds=tuple(seeds),
         threads=threads,
-        model=model_options or ModelOptions(),
-        recipe=recipe or Recipe(),
     )
     return run_experiment(experiment, out, Workers(workers, scheduler), progress=progress, report=report)
+
+
+T = TypeVar("T", DataOptions, ModelOptions, Recipe)
+
+
+def _checked(name: str, value: Any, kind: type[T]) -> T | Mapping[str, Any]:
+    """Return options or a mapping of changes; a PointsetError for anything else."""
+    if not isinstance(value, kind | Mapping | None):
+        raise PointsetError(f"{name} must be {kind.__name__}, a mapping of changes, or None, got {quoted(value)}")
+    return {} if value is None else value
+
+
+def default_experiment(
+    data: str = SHAPES10,
+    models: Sequence[str | Mapping[str, Any] | Entry] | None = None,
+    *,
+    points: Sequence[int] = (),
+    sets: DataOptions | Mapping[str, Any] = MappingProxyType({}),
+    model: ModelOptions | Mapping[str, Any] = MappingProxyType({}),
+    recipe: Recipe | Mapping[str, Any] = MappingProxyType({}),
+    **changes: Any,
+) -> Experiment:
+    """Return the experiment that the command and the function `compare` run: quick.toml on shapes10, else own.toml.
+
+    Options are given whole, or as a mapping of changes to those of the file; `changes` are fields of `Experiment`.
+    """
+    usual = read_experiment(shipped_experiment("quick" if data == SHAPES10 else "own"))
+    task = usual.task
+    assert isinstance(task, Classification), "both files are of this task"
+    size = {"points": max(points)} if points and isinstance(sets, Mapping) else {}
+    base = Options(*map(_or, (sets, model, recipe), (task.sets_of(task.points[0]), usual.model, usual.recipe)))
+    mappings = [given if isinstance(given, Mapping) else {} for given in (sets, model, recipe)]
+    options = base.changed({**mappings[0], **size}, mappings[1], mappings[2])
+    title = usual.title if data == SHAPES10 and models is None else ""
+    return Experiment(
+        task=Classification(data=data, points=tuple(points) or (options.sets.points,), sets=options.sets),
+        models=usual.models if models is None else tuple(map(Entry.of, models)),
+        model=options.model,
+        recipe=recipe if isinstance(recipe, Recipe) else options.recipe,
+        **{"title": title, "seeds": usual.seeds} | changes,
+    )
+
+
+def _or(given: Any, default: Any) -> Any:
+    return default if isinstance(given, Mapping) else given
 
 
 def read_experiment(path: str | Path, **changes: Any) -> Experiment:
@@ -164,12 +212,20 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
         >>> experiment.labels, experiment.seeds, experiment.recipe.epochs
         (['rff-max', 'isab16-pma'], (0,), 5)
     """
-    content = read_content(path)
+    saved = (Path(path) / EXPERIMENT).exists()
+    content = _read_saved(Path(path)) if saved else read_content(path)
     try:
-        experiment = experiment_from(content)
+        experiment = experiment_from(content, whole=saved)
     except PointsetError as error:
         raise PointsetError(f"{path}: {error}") from error
     return experiment.changed(**changes) if changes else experiment
+
+
+def _read_saved(folder: Path) -> dict[str, Any]:
+    """Return the experiment that a comparison saved in its folder, as plain data."""
+    load_files()
+    content: dict[str, Any] = records.read_json(folder / EXPERIMENT, "give the options again", dict[str, Any])
+    return content
 
 
 def read_content(path: str | Path) -> dict[str, Any]:
@@ -184,8 +240,8 @@ def read_content(path: str | Path) -> dict[str, Any]:
     return content
 
 
-def experiment_from(content: Mapping[str, Any]) -> Experiment:
-    """The experiment that the content of a file describes."""
+def experiment_from(content: Mapping[str, Any], whole: bool = False) -> Experiment:
+    """Return the experiment that the content of a file describes; `whole` if its recipe has all fields."""
     for key, value in content.items():
         if key in KEYS:
             check(key, value, KEYS[key])
@@ -206,7 +262,8 @@ def experiment_from(content: Mapping[str, Any]) -> Experiment:
     if "model" in content:
         fields["model"] = ModelOptions.from_dict(content["model"])
     if "recipe" in content:
-        fields["recipe"] = task.recipe(**content["recipe"])
+        recipe = content["recipe"]
+        fields["recipe"] = Recipe.from_dict(recipe) if whole else task.recipe(**recipe)
     robust = set(getattr(task, "robustness_seeds", ()))
     if unknown := robust - set(fields.get("seeds", robust)):
         seeds = list(fields["seeds"])

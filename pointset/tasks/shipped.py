@@ -1,9 +1,15 @@
 """The experiments included in the package. Imports must stay light, because `pointset --help` reads one of them."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pointset.configuration import check, closest_spelling
+from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
+from pointset.training.recipe import Recipe
+from pointset.zoo.options import ModelOptions
 
 TASKS_FOLDER = Path(__file__).parent
 CHECKOUT = TASKS_FOLDER.parent.parent / "scripts" / "experiments"
@@ -32,3 +38,24 @@ def shipped_experiment(name: str) -> Path:
         near = closest_spelling(name, list(files))
         raise PointsetError(f"no task is called {quoted(name)}: did you mean {near}? Shipped are {', '.join(files)}")
     return files[name]
+
+
+class Options(NamedTuple):
+    """Options of the sets, of the model and of the training."""
+
+    sets: DataOptions
+    model: ModelOptions
+    recipe: Recipe
+
+    def changed(self, sets: Mapping[str, Any], model: Mapping[str, Any], recipe: Mapping[str, Any]) -> "Options":
+        """Return the options with changed fields.
+
+        Training sets are at most as large as the test sets, and a number of epochs replaces a least number of steps,
+        unless these fields are changed too.
+        """
+        data, training = self.sets.changed(sets), self.recipe.changed(recipe)
+        if "epochs" in recipe:
+            training = replace(training, least_steps=recipe.get("least_steps"))
+        if training.train_points is not None and "train_points" not in recipe:
+            training = training.changed({"train_points": [min(size, data.points) for size in training.train_points]})
+        return Options(data, self.model.changed(model), training)

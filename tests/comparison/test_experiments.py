@@ -10,21 +10,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from command_line import fail
 
 import pointset
 from pointset import Comparison, DataOptions, ModelOptions, PointsetError, Recipe
-from pointset.commands.flags import Chosen, Options, quick_options
+from pointset.commands.flags import Chosen, quick_options
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Metric, Published, Row
 from pointset.comparison.pairs import NOT_SIGNIFICANT, Pair
 from pointset.comparison.ranking import ModelRow, Ranking
-from pointset.comparison.runs import FinishedRun, Run, make_runs
+from pointset.comparison.runs import FinishedRun, Run, claim_folder, make_runs
 from pointset.comparison.statistics import Interval
 from pointset.comparison.tables import as_latex, format_table, make_cells
 from pointset.evaluation.costs import Cost
-from pointset.tasks import MaxRegression, shipped_experiment, task_recipe
+from pointset.tasks import MaxRegression, experiments, shipped_experiment, task_recipe
 from pointset.tasks.classification import Classification
 from pointset.tasks.experiments import TASKS, read_experiment
+from pointset.tasks.shipped import Options
 
 WHOLE = """
 title = "Pooling, by size"
@@ -245,7 +247,7 @@ def test_every_set_problem_has_an_experiment_of_its_name(name):
 def test_the_flags_of_the_main_job_begin_where_its_file_is():
     assert shipped_experiment("quick") == FOLDER / "quick.toml"
     experiment = read_experiment(FOLDER / "quick.toml")
-    sets, model, recipe = quick_options("shapes10").changed(Chosen({}, {}, {}))
+    sets, model, recipe = quick_options("shapes10").changed({}, {}, {})
     assert sets == experiment.task.sets_of(128)
     assert (model, recipe) == (experiment.model, experiment.recipe)
     assert (model.dim, recipe.epochs, experiment.task.points) == (64, 40, (128,))
@@ -261,7 +263,7 @@ def test_the_flags_of_the_main_job_begin_where_its_file_is():
     ],
 )
 def test_trainings_see_fewer_points_on_the_files_own_data_alone(data, flags, points):
-    options = quick_options(data).changed(Chosen({}, {}, flags))
+    options = quick_options(data).changed({}, {}, flags)
     assert options.recipe.train_points == points
 
 
@@ -269,12 +271,12 @@ def test_flags_replace_what_an_experiment_has_even_by_the_defaults_of_the_option
     options = ModelOptions(dim=256, pool_seeds="mean")
     given = frozenset({"pose", "points", "dim", "pool-seeds", "learning-rate"})
     chosen = Chosen.by(given, DataOptions(pose="any", points=100), options, Recipe(learning_rate=1e-3))
-    sets, model, recipe = quick_options("path/to/parts").changed(chosen)
+    sets, model, recipe = quick_options("path/to/parts").changed(*chosen)
     assert (sets.normalize, sets.points) == ("principal-axes", 100)
     assert (model.dim, model.pool_seeds, model.dropout) == (256, "mean", 0.2)
     assert (recipe.learning_rate, recipe.epochs) == (1e-3, 40)
     own = Options(DataOptions(), ModelOptions(), Recipe(train_points=(64, 256)))
-    assert own.changed(chosen).recipe.train_points == (64, 100), "no larger than the evaluated sets"
+    assert own.changed(*chosen).recipe.train_points == (64, 100), "no larger than the evaluated sets"
 
 
 def test_max_regression_as_shipped_is_as_published():
@@ -327,12 +329,16 @@ def ranking_of(runs: Sequence[Run], points: int | None, pairs: Sequence[Pair], m
 
 
 def rows_of(runs: Sequence[Run], pairs=None, costs=None, published=None) -> list[Row]:
+    return comparison_of(runs, pairs, costs, published).rows
+
+
+def comparison_of(runs: Sequence[Run], pairs=None, costs=None, published=None) -> Comparison:
     labels, points = dict.fromkeys(one.model for one in runs), dict.fromkeys(one.points for one in runs)
     models, seeds = tuple(Entry("rff-max", label=label) for label in labels), {one.seed: None for one in runs}
     task = Unsaved(points=tuple(points))
     experiment = Experiment(task=task, models=models, seeds=tuple(seeds), published=published or {})
     rankings = {size: ranking_of(runs, size, (pairs or {}).get(size, ()), METRICS[0]) for size in points}
-    return Comparison(experiment, runs, rankings, costs or {}, [], Path()).rows
+    return Comparison(experiment, runs, rankings, costs or {}, [], Path())
 
 
 def test_rows_are_means_with_sample_deviations():
@@ -443,3 +449,63 @@ def test_latex_aligns_numbers_and_escapes_names() -> None:
     assert lines[2] == r"model & accuracy \% & against the best \\"
     assert lines[4] == r"a\_b 50 \% & 90.1 $\pm$ 0.2 & $-$1.5 \\"
     assert lines[5].startswith("{}[x] &")  # an option of the line before, if nothing stood between them
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The experiments that the command and the function `compare` would run."""
+    found: list[Experiment] = []
+
+    def start(experiment: Experiment, *_: object, **__: object) -> Comparison:
+        found.append(experiment)
+        raise PointsetError("not run")
+
+    monkeypatch.setattr(experiments, "run_experiment", start)
+    monkeypatch.setattr("pointset.comparison.comparing.run_experiment", start)
+    return found
+
+
+@pytest.mark.parametrize("data", ["shapes10", "parts"])
+@pytest.mark.parametrize("models", [None, ["rff-max", "rff-pma"]])
+def test_the_command_and_the_function_have_the_same_defaults(data, models, started, capsys):
+    names = ["--models", *models] if models else []
+    fail(capsys, "compare", *names, "--data", data, "--points", "128", "--epochs", "15", "--seeds", "0")
+    with pytest.raises(PointsetError, match="not run"):
+        pointset.compare(models, data, points=128, recipe={"epochs": 15}, seeds=[0])
+    command, function = started
+    assert command == function
+    assert (function.model.dim, function.recipe.epochs, function.task.points) == (64, 15, (128,))
+
+
+def test_a_folder_of_a_comparison_is_read_with_its_own_options(started, capsys, tmp_path):
+    whole = experiments.default_experiment("parts", ["rff-max"], points=(32,), model={"dim": 16}, seeds=(0, 4))
+    claim_folder(whole, tmp_path, {32: {}})
+    assert read_experiment(tmp_path).as_dict() == whole.as_dict()
+    for words in ((tmp_path,), ("--out", tmp_path)):
+        fail(capsys, "compare", *words, "-o", tmp_path / "table.tex")
+        assert started.pop().as_dict() == whole.as_dict()
+    fail(capsys, "compare", "--out", tmp_path, "--seeds", "0", "1", "4")
+    assert started.pop().as_dict() == whole.changed(seeds=(0, 1, 4)).as_dict()
+    problem = Experiment(task=MaxRegression(), models=("rff-max",), published={"rff-max": {"MAE": (1.0, 0.1, 5)}})
+    claim_folder(problem, tmp_path / "problem", {None: {}})
+    assert read_experiment(tmp_path / "problem").as_dict() == problem.as_dict()
+
+
+def test_another_protocol_is_refused_without_the_advice_to_delete_results(tmp_path):
+    whole = experiments.default_experiment("parts", ["rff-max"])
+    claim_folder(whole, tmp_path, {1024: {}})
+    with pytest.raises(PointsetError, match=r"holds another comparison .*: give another folder$"):
+        claim_folder(whole.changed(recipe=Recipe()), tmp_path, {})
+
+
+def test_the_latex_table_is_complete_and_the_figure_has_every_model():
+    comparison = comparison_of([run("a_b", 0.5), run("a_b", 0.7, seed=1), run("c", 0.9), run("c", 0.8, seed=1)])
+    text = comparison.to_latex(label="tab:parts")
+    assert text.startswith("% needs \\usepackage{booktabs}\n\\begin{table}")
+    assert text.endswith("\\end{table}\n")
+    assert "\\label{tab:parts}" in text
+    assert text.count("\\textbf{") == text.count("\\textbf{85.0 $\\pm$ 7.1}") == 1
+    caption = re.search(r"\\caption{(.*)}", text)[1]
+    assert not re.search(r"(?<!\\)[%&_#]", caption)
+    (axes,) = comparison.plot().axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["c", "a_b"]

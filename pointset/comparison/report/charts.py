@@ -109,6 +109,22 @@ def pareto(results: Results) -> Figure | None:
     return legend(figure, results, [row.model for row, _ in costs])
 
 
+def draw_means(results: Results) -> Figure:
+    """Draw the mean of the first metric of each model with its 95 % interval, best first."""
+    metric, labels = results.metric, results.best(len(results))
+    scale = 100 if metric.share else 1
+    figure, (axes,) = make_panels(1, 1, 0.6 + 0.25 * len(labels))
+    for y, label in enumerate(labels):
+        summary = results.rows[label].metrics[metric.name]
+        low, high = (getattr(summary.interval, end, summary.mean) for end in ("low", "high"))
+        axes.plot([scale * low, scale * high], [y, y], color=COLORS[0], lw=1.2)
+        axes.plot([scale * summary.mean], [y], "o", color=COLORS[0], markersize=4)
+    label_axes(axes, metric.title, "")
+    axes.set_yticks(range(len(labels)), [plain_label(shorten(label, 2 * NAME_WIDTH, 7)) for label in labels])
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    return figure
+
+
 def draw_matrix(ranking: Ranking) -> Figure | None:
     """Differences of all pairs of the best models, row minus column, as a multiple comparison matrix.
 
