@@ -19,21 +19,23 @@ from numpy.typing import NDArray
 
 from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.viz.camera import Camera, Up
-from pointset.viz.charts import Picture
+from pointset.viz.charts import DPI, Picture
 from pointset.viz.clouds import draw_tile
 from pointset.viz.color import attention_ramp
 from pointset.viz.writing import as_png
 
 WEB = Path(str(files("pointset.viz"))) / "web"
 IMPORT = re.compile(r'^import .* from "(\.[./\w]*\.mjs)";\n', re.MULTILINE)
+STILL_COLORS = 64
+"""Colours of a still picture in a notebook."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Page:
-    """A page in one HTML file, which a notebook shows in a frame.
+    """A page in one HTML file.
 
-    A page of maps also has a still picture. As the last line of a notebook cell, it shows both as two outputs: the
-    still picture remains in viewers that remove scripts and frames.
+    As the last line of a notebook cell, it is shown in a sandboxed frame. A page of maps also has a still picture, for
+    viewers of notebooks that remove frames.
     """
 
     html: str
@@ -56,20 +58,17 @@ class Page:
         path = checked_suffix(path, (".html", ".htm"), "a page")
         return write_for_user(path, lambda temporary: temporary.write_text(self.html, encoding="utf-8"))
 
-    def _repr_html_(self) -> str:
-        """The page in a sandboxed frame, for notebooks."""
-        return (
-            f'<iframe title="interactive page" srcdoc="{html.escape(self.html)}" sandbox="allow-scripts" '
-            f'style="width: 100%; height: {self.height}px; border: 1px solid #ddd; border-radius: 6px"></iframe>'
-        )
-
-    def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        display({"text/html": self._repr_html_(), "text/plain": "an interactive page"}, raw=True)
-        if self.draw_still is not None:
-            png = base64.b64encode(self.draw_still()._repr_png_()).decode()
-            display({"image/png": png, "text/plain": "the same maps as a still picture"}, raw=True)
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """The page for notebooks: in a sandboxed frame, and as a still picture if it has one."""
+        size = f"width: 100%; height: {self.height}px; border: 1px solid #ddd; border-radius: 6px"
+        page = html.escape(self.html)
+        frame = f'<iframe title="interactive page" srcdoc="{page}" sandbox="allow-scripts" style="{size}"></iframe>'
+        if self.draw_still is None:
+            return {"text/html": frame, "text/plain": repr(self)}
+        png = base64.b64encode(as_png(self.draw_still(), DPI, colors=STILL_COLORS)).decode()
+        # A viewer that removes the frame removes the style, too: then the picture is visible.
+        hidden = f'<img alt="the same maps as a still picture" style="display: none" src="data:image/png;base64,{png}">'
+        return {"text/html": frame + hidden, "image/png": png, "text/plain": repr(self)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -175,6 +175,15 @@ def test_dots_have_the_colours_of_the_scale_and_a_weight_of_exactly_zero_is_a_ri
     tab.close()
 
 
+def test_a_page_is_shown_in_the_frame_of_a_notebook(browser, attention, cloud, tmp_path):
+    (tmp_path / "notebook.html").write_text(make_page(attention(), cloud)._repr_mimebundle_()["text/html"])
+    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    tab.goto((tmp_path / "notebook.html").as_uri())
+    until(lambda: tab.frame_locator("iframe").locator("#labels button.map").count() == 6)
+    assert not tab.locator("img").is_visible()
+    tab.close()
+
+
 def test_a_map_of_the_only_head_is_named_by_its_row(browser, attention, cloud, tmp_path):
     both = attention("reads")
     one = AttentionMap(both.layer, both.kind, both.weights[:1], both.points_are)
