@@ -31,7 +31,7 @@ FINE_STEPS = 2**16
 
 
 class CloudError(PointsetError, ValueError):
-    """A point cloud cannot be used; the message names the file and, where it can, the line."""
+    """A point cloud cannot be used; the message names the file and, if possible, the line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,26 +41,28 @@ class Cloud:
     points: np.ndarray
     """float32 [n, 3], finite, in the file's own units and axes, with the origin at `corner`."""
     normals: np.ndarray | None = None
-    """float32 [n, 3] of length 1, if they were asked for."""
+    """float32 [n, 3] of length 1, if requested."""
     features: np.ndarray | None = None
-    """float32 [n, f], other numbers of each point, if they were asked for."""
+    """float32 [n, f], other features of each point, if requested."""
     corner: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """What was subtracted from the coordinates of a cloud far from the origin, where float32 would blur its shape."""
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays that the cloud has, by name."""
+        """Arrays of the cloud, by name."""
         return {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
 
     def __getitem__(self, rows: np.ndarray) -> "Cloud":
-        """The cloud of these rows."""
+        """Return the cloud of some rows."""
         return Cloud(**{name: array[rows] for name, array in self.arrays.items()}, corner=self.corner)
 
 
 def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cloud:
-    """Make a cloud from an array [n, 3] or, with normals, [n, 6], and optional features [n, f].
+    """Return the cloud of an array [n, 3] or, with normals, [n, 6], and optional features [n, f].
 
-    A CloudError if one has a wrong shape or type, no rows, all points at one place, or numbers too large for float32.
+    Raises:
+        CloudError: an array has a wrong shape or type, no rows, all points at one place, or numbers too large for
+            float32.
     """
     if columns.ndim != 2 or columns.shape[1] not in (3, 6) or columns.dtype.kind not in "fiu":
         raise CloudError(f"expected numbers [n, 3] or [n, 6], found {columns.dtype} {list(columns.shape)}")
@@ -104,7 +106,7 @@ def _looks_like_degrees(least: np.ndarray, most: np.ndarray) -> bool:
 
 
 def far_corner(least: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """The corner [3] to subtract in float64 from a shape with this bounding box; 0 unless it is far from the origin."""
+    """Return the corner [3] to subtract in float64 from a shape with this bounding box; 0 if it is near the origin."""
     is_far = 0 < (most - least).max() < FINE_STEPS * float(FLOAT32.eps) * max(-least.min(), most.max())
     return least if is_far else np.zeros_like(least)
 
@@ -114,8 +116,7 @@ def require_finite(columns: np.ndarray) -> None:
     finite = np.isfinite(columns).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
-        found = columns[row].tolist()
-        raise CloudError(f"point {row} has a number that is not finite, {found}: leave it out")
+        raise CloudError(f"point {row} has a number that is not finite, {columns[row].tolist()}: leave it out")
 
 
 def unit_normals(vectors: np.ndarray) -> np.ndarray:
@@ -131,7 +132,7 @@ def unit_normals(vectors: np.ndarray) -> np.ndarray:
 
 
 def float32_fault(least: np.ndarray, most: np.ndarray) -> str:
-    """The fault of points with this bounding box that would overflow or coincide in float32; "" if there is none."""
+    """Return why points with this bounding box would overflow or coincide in float32; "" if they would not."""
     greatest = float(max(-least.min(), most.max()))
     if greatest > float(FLOAT32.max):
         return f"has a coordinate of {greatest:.3g}, too large for float32: scale it down"
@@ -144,30 +145,30 @@ def float32_fault(least: np.ndarray, most: np.ndarray) -> str:
 
 
 def feature_columns(feature: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The columns of a feature: "normals", "colors", "columns" (those without names), or the name of a column."""
-    several = tuple(numbered(feature, len(names)))
-    known: dict[str, tuple[tuple[str, ...], ...]] = {"normals": (NORMAL_COLUMNS,), "colors": COLOR_COLUMNS}
+    """Return the columns of a feature: "normals", "colors", "columns" (those without names), or a column's name."""
+    several = tuple(name for name in numbered(feature, len(names)) if name in names)
+    usual: dict[str, tuple[tuple[str, ...], ...]] = {"normals": (NORMAL_COLUMNS,), "colors": COLOR_COLUMNS}
     similar = tuple(name for name in names if name.lower() == feature.lower())[:1]
-    groups = (*known.get(feature, ()), (feature,), several[: len({*several} & {*names})], similar)
-    columns = next((group for group in groups if group and {*group} <= {*names}), None)
-    if columns is None:
-        there = one_line(", ".join(names), REPEATED)
-        raise PointsetError(f"lacks the feature {quoted(feature)}: its columns are {there}")
-    return columns
+    for group in (*usual.get(feature, ()), (feature,), several, similar):
+        if group and {*group} <= {*names}:
+            return group
+    raise PointsetError(f"lacks the feature {quoted(feature)}: its columns are {one_line(', '.join(names), REPEATED)}")
 
 
 def numbered(feature: str, count: int) -> list[str]:
-    """Names for several columns of a feature."""
+    """Return names for several columns of a feature."""
     return [f"{feature} {index}" for index in range(count)]
 
 
 def unnamed_columns(table: np.ndarray, features: Sequence[str]) -> Columns:
-    """The columns [n, d] of a file without names: x, y, z, then normals, then further columns.
+    """Return the columns [n, d] of a file without names: x, y, z, then normals, then further columns.
 
-    Six columns are points with normals; of more columns, those after z are normals only if they are wanted. A warning
-    says so of five columns and more, if no feature is wanted and they are not unit normals.
+    Six columns are points with normals; of more columns, those after z are normals only if these are requested. Of five
+    columns and more, other than unit normals, a warning names the columns taken, unless a feature is requested. A first
+    column that counts the points is left out, with a warning.
     """
-    if counts_points(table):
+    count, width = table.shape
+    if width > len(AXES) < count and any(np.array_equal(table[:, 0], start + np.arange(count)) for start in (0, 1)):
         warnings.warn("a first column that counts the points is not taken for x", stacklevel=2)
         table = table[:, 1:]
     width = table.shape[1]
@@ -176,7 +177,7 @@ def unnamed_columns(table: np.ndarray, features: Sequence[str]) -> Columns:
     if width > len(AXES) + 1 and not features:
         lengths = np.linalg.norm(np.asarray(table[:256, 3:6], np.float64), axis=1)
         if width != 6 or not (abs(lengths - 1) < 0.01).all():
-            # The message does not name the file: Python then shows it once for any number of files.
+            # Without the name of the file, so that Python shows the message once for any number of files.
             what = f"the first 3 of {width} columns without names are taken for x, y and z"
             warnings.warn(f"{what}: give a first line of names if they are others", stacklevel=2)
     normals = (width == 6 and "columns" not in features) or (width > 6 and "normals" in features)
@@ -184,18 +185,8 @@ def unnamed_columns(table: np.ndarray, features: Sequence[str]) -> Columns:
     return dict(zip([*names, *numbered("columns", width - len(names))], table.T, strict=True))
 
 
-def counts_points(table: np.ndarray) -> bool:
-    """Return True if the first of at least four columns is 0, 1, 2, ... or 1, 2, 3, ..."""
-    count, width = table.shape
-    return (
-        width > len(AXES)
-        and count > len(AXES)
-        and any((table[:, 0] == start + np.arange(count)).all() for start in (0, 1))
-    )
-
-
 def usual_name(name: str) -> str:
-    """The usual spelling of a known column, such as x for X, "x [m]", pos_x and Points:0; other names are stripped."""
+    """Return the usual spelling of a column, such as x for X, "x [m]", pos_x and Points:0; strip other names."""
     plain = _UNIT.sub("", name.strip().removeprefix("//")).strip().lower()
     if match := _AXIS.fullmatch(plain):
         return match[2].translate(_NUMBERED_AXES)
@@ -204,7 +195,7 @@ def usual_name(name: str) -> str:
 
 
 def named_columns(names: Sequence[str], columns: Iterable[np.ndarray]) -> Columns:
-    """The columns by the names of a header, with x, y and z, in one spelling; see `usual_name`."""
+    """Return the columns by the names of a header, x, y and z among them, in one spelling; see `usual_name`."""
     usual = [usual_name(name) for name in names]
     if twice := next((name for name in usual if usual.count(name) > 1), None):
         raise PointsetError(f"has two columns called {quoted(twice)}: the name is ambiguous")
@@ -214,9 +205,9 @@ def named_columns(names: Sequence[str], columns: Iterable[np.ndarray]) -> Column
 
 
 def table_of(cloud: Any, features: Sequence[str] = ()) -> Any:
-    """Return the array [n, 3 + f] of a table with named columns, such as a DataFrame of pandas, as it is read from CSV.
+    """Return the array [n, 3 + f] of a table with named columns, such as a pandas DataFrame, as of a CSV file.
 
-    Anything else, and a table whose columns have no names, is returned as it is.
+    Any other value, also a table whose columns have no names, is returned unchanged.
 
     Raises:
         PointsetError: it has no columns x, y and z, or lacks a feature.
@@ -230,5 +221,5 @@ def table_of(cloud: Any, features: Sequence[str] = ()) -> Any:
 
 
 def looks_transposed(count: int, width: int) -> bool:
-    """True if an array [count, width] seems to be transposed, with rows x, y, z and possibly normals."""
+    """Return True if the rows of an array [count, width] seem to be x, y, z and possibly normals."""
     return count in (len(AXES), len(AXES + NORMAL_COLUMNS)) and width > 2 * count

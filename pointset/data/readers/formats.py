@@ -1,12 +1,11 @@
-"""Tell files with meshes, with point clouds and others apart, and check them before they are opened."""
+"""File formats by their suffixes: which hold meshes, clouds or others; checks that all readers share."""
 
-import io
 import re
 import warnings
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -14,25 +13,14 @@ from pointset.errors import REPEATED, PointsetError, one_line, require_extra
 from pointset.runs.files import require_file
 
 FileKind = Literal["meshes", "clouds"]
-
-MESH_SUFFIXES = frozenset({".off", ".obj", ".ply", ".stl", ".glb", ".gltf", ".3mf", ".dae"})
-"""Those without a reader here are read by trimesh; a further one of its formats needs no more than its suffix here."""
+MESH_SUFFIXES = frozenset([".off", ".obj", ".ply", ".stl", ".glb", ".gltf", ".3mf", ".dae"])
+"""Suffixes of meshes; one without a reader in this package is read by trimesh."""
 NOTE_SUFFIXES = frozenset({".txt", ".csv", ".tsv"})
-"""Suffixes of points as text that notes and tables have, too."""
+"""Suffixes of clouds in text that notes and tables have, too."""
 LIST_SUFFIXES = NOTE_SUFFIXES | {".npy", ".npz"}
-CLOUD_SUFFIXES = LIST_SUFFIXES | {
-    ".ply",
-    ".obj",
-    ".off",
-    ".pcd",
-    ".las",
-    ".laz",
-    ".xyz",
-    ".asc",
-    ".pts",
-    ".xyzn",
-    ".xyzrgb",
-}
+CLOUD_SUFFIXES = LIST_SUFFIXES | frozenset(
+    [".ply", ".obj", ".off", ".pcd", ".las", ".laz", ".xyz", ".asc", ".pts", ".xyzn", ".xyzrgb"]
+)
 SHAPE_SUFFIXES = MESH_SUFFIXES | CLOUD_SUFFIXES
 UNREAD = re.compile(
     r"\.(3dm|3ds|abc|bin|blend|brep|ctm|dxf|e57|fbx|gts|h5|hdf5|ifc|ige?s|lwo|mat|max|mesh|msh|nii|pcap|pkl|ptx|rc[ps]|"
@@ -40,27 +28,27 @@ UNREAD = re.compile(
 )
 """Suffixes of unsupported shape formats."""
 ARCHIVE_SUFFIXES = frozenset({".7z", ".rar", ".tar", ".tgz", ".zip"})
-MOST_HEADER = 1 << 20
-"""Most bytes of the header of a PLY file."""
-_OBJ_FACE = re.compile(rb"(?m)(?:^|\r)[ \t]*f[ \t]")
-_OBJ_VERTEX = re.compile(rb"(?m)(?:^|\r)[ \t]*v[ \t]")
-_OFF_COUNTS = re.compile(rb"\s*[CNST]*(?:OFF)?\s*\d+[ \t]+(\d+)")
+PACKED_SUFFIXES = frozenset({".bz2", ".gz", ".xz", ".zip", ".zst"})
 LIBRARIES = {
     ".las": ("las", "laspy", "lazrs"),
     ".laz": ("las", "laspy", "lazrs"),
     ".3mf": ("meshes", "lxml", "networkx"),
     ".dae": ("meshes", "collada"),
 }
-"""The extra of this package that a format needs, and its modules."""
-PACKED_SUFFIXES = frozenset({".bz2", ".gz", ".xz", ".zip", ".zst"})
+"""Extra of this package that a format needs, and its modules."""
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
 """Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
 WITHOUT_SUFFIX = re.compile("readme|licen[cs]e|copying|notice|authors|makefile|version")
 """Beginnings of the lower-case names of files without a suffix that do not hold shapes."""
+MOST_HEADER = 1 << 20
+"""Most bytes of the header of a PLY file."""
+_PLY_FACES = re.compile(rb"(?m)(?:^|\r)[ \t]*element[ \t]+(face|tristrips)[ \t]+0*[1-9]")
+_OBJ_FACE, _OBJ_VERTEX = (re.compile(rb"(?m)(?:^|\r)[ \t]*" + keyword + rb"[ \t]") for keyword in (b"f", b"v"))
+_OFF_COUNTS = re.compile(rb"\s*[CNST]*(?:OFF)?\s*\d+[ \t]+(\d+)")
 
 
 def content_by_name(name: str) -> Literal["shape", "shape or list", "unread", ""]:
-    """What a file holds, by its name; text and arrays may be lists, and unread are other formats and archives."""
+    """Return what a file holds, by its name; text and arrays may be lists, other formats and archives are unread."""
     suffix = suffix_of(name)
     if suffix in LIST_SUFFIXES:
         return "" if NOTES.fullmatch(name.lower()) else "shape or list"
@@ -72,44 +60,32 @@ def content_by_name(name: str) -> Literal["shape", "shape or list", "unread", ""
 
 
 def suffix_of(name: str) -> str:
-    """The last suffix of a file's name, in lower case; ten times as fast as pathlib, for folders with many files."""
+    """Return the last suffix of a file's name, in lower case; ten times as fast as pathlib."""
     stem, dot, last = name.rpartition(".")
     return dot + last.lower() if stem else ""
-
-
-def has_faces(path: Path) -> bool:
-    """Return True if a PLY, OFF or OBJ file has faces or triangle strips; False if it cannot be read."""
-    suffix = path.suffix.lower()
-    try:
-        require_file(path, None)
-        with path.open("rb") as file:
-            head = file.read(MOST_HEADER)
-            if suffix == ".obj":
-                return _has_obj_faces(file, head)
-    except (PointsetError, OSError):
-        return False
-    if suffix == ".off":
-        counts = _OFF_COUNTS.match(re.sub(rb"#[^\r\n]*", b"", head.removeprefix(b"\xef\xbb\xbf")))
-        return counts is None or int(counts[1]) > 0
-    head = head.partition(b"end_header")[0].replace(b"\r", b"\n")
-    return re.search(rb"(?m)^[ \t]*element[ \t]+(face|tristrips)[ \t]+0*[1-9]", head) is not None
-
-
-def _has_obj_faces(file: BinaryIO, head: bytes) -> bool:
-    """Return False if an OBJ file has vertices alone; a face is most often one of the last or the first lines."""
-    file.seek(0, io.SEEK_END)
-    file.seek(max(0, file.tell() - MOST_HEADER))
-    if any(map(_OBJ_FACE.search, (file.read(), head))):
-        return True
-    file.seek(0)
-    content = file.read()
-    return _OBJ_FACE.search(content) is not None or _OBJ_VERTEX.search(content) is None
 
 
 def is_mesh_file(path: Path) -> bool:
     """Return True if a file does not hold points, by its suffix and, for .ply, .obj and .off, its content."""
     suffix = path.suffix.lower()
     return suffix not in CLOUD_SUFFIXES or (suffix in MESH_SUFFIXES and has_faces(path))
+
+
+def has_faces(path: Path) -> bool:
+    """Return True if a PLY, OFF or OBJ file has faces; False if it cannot be read."""
+    try:
+        require_file(path, None)
+        with path.open("rb") as file:
+            head = file.read(MOST_HEADER)
+            if path.suffix.lower() == ".obj":
+                content = head if _OBJ_FACE.search(head) else head + file.read()
+                return _OBJ_FACE.search(content) is not None or _OBJ_VERTEX.search(content) is None
+    except (PointsetError, OSError):
+        return False
+    if path.suffix.lower() == ".off":
+        counts = _OFF_COUNTS.match(re.sub(rb"#[^\r\n]*", b"", head.removeprefix(b"\xef\xbb\xbf")))
+        return counts is None or int(counts[1]) > 0
+    return _PLY_FACES.search(head.partition(b"end_header")[0]) is not None
 
 
 def require_shape_file(path: Path, suffixes: Set[str] = SHAPE_SUFFIXES) -> None:
@@ -146,7 +122,7 @@ def warn_of_rest(path: str | Path, rest: bytes | np.ndarray, what: str = "bytes"
 
 @contextmanager
 def naming(path: Path, kind: type[PointsetError]) -> Iterator[None]:
-    """Convert errors to one kind, whose messages begin with the file's name; libraries raise any kind for damage."""
+    """Convert the errors of a reader to one kind, whose messages begin with the file's name."""
     try:
         yield
     except PointsetError as error:
@@ -158,8 +134,8 @@ def naming(path: Path, kind: type[PointsetError]) -> Iterator[None]:
         raise kind(f"{path}: cannot be read: {error.strerror or one_line(error, REPEATED)}") from error
     except MemoryError as error:
         raise kind(f"{path}: does not fit into memory") from error
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of libraries in Rust
+    except BaseException as error:  # libraries raise any kind for damage, those in Rust a PanicException
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         reason = one_line(error, REPEATED) or type(error).__name__
         raise kind(f"{path}: is damaged, or not a {path.suffix} file ({reason}): restore it from a copy") from error

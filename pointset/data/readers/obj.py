@@ -71,8 +71,6 @@ def parse_obj(content: bytes, name: str) -> Mesh:
 def obj_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     """Return the columns of an OBJ file without faces: coordinates, colors and normals of the vertices."""
     statements = _statements(plain_text(read_file(path)), str(path))
-    if statements.faces:
-        raise PointsetError("is a mesh, among point clouds: keep them in two folders, or sample points on it")
     positions = _positions(statements.vertices, str(path))
     columns = dict(zip(AXES, positions.T, strict=True))
     table = number_table(b"\n".join(text for _, text in statements.vertices))

@@ -51,10 +51,7 @@ def parse_off(content: bytes, name: str) -> Mesh:
 
 def off_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     """Return the coordinates of an OFF file without faces."""
-    vertices, _, sizes = _read(read_file(path), str(path))
-    if len(sizes):
-        raise PointsetError("is a mesh, among point clouds: keep them in two folders, or sample points on it")
-    return dict(zip(AXES, vertices.T, strict=True))
+    return dict(zip(AXES, _read(read_file(path), str(path))[0].T, strict=True))
 
 
 def write_off(path: Path, mesh: Mesh) -> None:

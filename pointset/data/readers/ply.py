@@ -41,8 +41,6 @@ Properties = Mapping[str, np.ndarray | Ragged]
 def ply_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     """The columns of the vertices in a PLY file without faces."""
     elements = read_ply(path)
-    if elements.get("face") or elements.get("tristrips"):
-        raise PointsetError("is a mesh, among point clouds: keep them in two folders, or sample points on it")
     if "vertex" not in elements:
         raise PointsetError(f"expected points called vertex, found {quoted(', '.join(elements)) or 'nothing'}")
     columns = {name: column for name, column in elements["vertex"].items() if not isinstance(column, Ragged)}

@@ -20,7 +20,7 @@ from pointset.data.readers.clouds import (
     require_finite,
 )
 from pointset.data.readers.dae import parse_dae
-from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, naming, require_shape_file
+from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, is_mesh_file, naming, require_shape_file
 from pointset.data.readers.las import las_columns
 from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.data.readers.obj import obj_columns, parse_obj
@@ -92,7 +92,7 @@ def read_mesh(path: str | Path) -> Mesh:
 
 
 def _has_area(mesh: Mesh) -> bool:
-    """True if a face is neither a line nor a point; most often the first is."""
+    """Return True if a face has an area; most often the first has."""
     for start in range(0, len(mesh.faces), SOME_FACES):
         corners = mesh.vertices[mesh.faces[start : start + SOME_FACES]]
         with np.errstate(all="ignore"):
@@ -104,9 +104,9 @@ def _has_area(mesh: Mesh) -> bool:
 def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Cloud:
     r"""Read a point cloud.
 
-    `.npy` holds an array [n, 3], [n, 6] (with normals) or with further columns, which are read only if they are wanted
-    as features; or records with fields x, y and z. `.npz` holds one such array, or one called "points" and optionally
-    one called "normals", both [n, 3]. `.ply` must have no faces. `.xyz`, `.txt`, `.csv`, `.pts`, `.xyzn`, `.xyzrgb`,
+    `.npy` holds an array [n, 3], [n, 6] (with normals) or with further columns, which are read as features; or records
+    with fields x, y and z. `.npz` holds one such array, or one called "points" and optionally one called "normals",
+    both [n, 3]. `.ply`, `.obj` and `.off` must have no faces. `.xyz`, `.txt`, `.csv`, `.pts`, `.xyzn`, `.xyzrgb`,
     `.asc` and `.tsv` have a point per line, with numbers separated by blanks, commas or semicolons; a comma is not a
     decimal point. The number of points or the names of the columns may come first, and comments after `#` or `//`.
 
@@ -126,7 +126,7 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
         origin (UTM) is moved by its `corner` in float64, before it is rounded to float32.
 
     Warns:
-        UserWarning: points have no position (nan), and are left out.
+        UserWarning: points without a position (NaN) are left out, or columns are taken for x, y and z by a guess.
 
     Raises:
         CloudError: the file is missing, of another kind, empty, cut off or damaged, has no x, y and z, lacks a feature,
@@ -160,9 +160,11 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
 
 
 def read_columns(path: Path, features: Sequence[str] = ()) -> Columns:
-    """All columns of a file of points by name, of at least one point; arguments and errors as of `read_cloud`."""
+    """Return all columns of a file of at least one point, by name; arguments and errors as of `read_cloud`."""
     with naming(path, CloudError):
         require_shape_file(path, CLOUD_SUFFIXES)
+        if is_mesh_file(path):
+            raise CloudError("is a mesh, among point clouds: keep them in two folders, or sample points on it")
         columns = CLOUDS.get(path.suffix.lower(), text_columns)(path, features)
         if not len(columns["x"]):
             raise CloudError("expected a point cloud, found no point")
@@ -170,7 +172,7 @@ def read_columns(path: Path, features: Sequence[str] = ()) -> Columns:
 
 
 def _table(columns: Columns, names: Sequence[str]) -> np.ndarray:
-    """Some columns [n, names], with integer colors as fractions; float32 if it holds all numbers, else float64."""
+    """Some columns [n, names], integer colors as fractions; float32 if it holds all numbers exactly, else float64."""
     types = [columns[name].dtype for name in names]
     colors = {name for group in (*COLOR_COLUMNS, ("colors",)) if {*group} <= {*names} for name in group}
     single = all(kind.kind == "f" and kind.itemsize <= 4 for kind in types)

@@ -4,14 +4,17 @@ A line of text is a point. The names of the columns, or the number of points, ma
 blanks, commas or semicolons; a comma is never a decimal point.
 """
 
+import csv
 import io
 import re
+import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from pointset.data.readers.clouds import (
     AXES,
@@ -52,7 +55,7 @@ _REMARK = re.compile(r"(#|//).*")
 
 
 def npy_columns(path: Path, features: Sequence[str]) -> Columns:
-    """The columns of an array [n, d], or of an array [n] of records with named fields, in an .npy file."""
+    """Return the columns of an array [n, d], or of an array [n] of records with named fields, in an .npy file."""
     with _pickles_refused():
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     if not isinstance(array, np.memmap):
@@ -64,28 +67,28 @@ def npy_columns(path: Path, features: Sequence[str]) -> Columns:
 
 
 def npz_columns(path: Path, features: Sequence[str]) -> Columns:
-    """The columns of the points in an .npz file; features are further columns, or arrays with the features' names."""
+    """Return the columns of the points in an .npz file; features are further columns, or arrays by their names."""
     with zipfile.ZipFile(path) as archive:
         require_unpackable(path, sum(info.file_size for info in archive.infolist()))
     with _pickles_refused(), np.load(path, allow_pickle=False) as arrays:
         key = next((key for key in POINT_KEYS if key in arrays), arrays.files[0] if len(arrays.files) == 1 else None)
         if key is None:
-            found = quoted(", ".join(f"{name} {list(arrays[name].shape)}" for name in arrays.files))
+            shapes = quoted(", ".join(f"{name} {list(arrays[name].shape)}" for name in arrays.files))
             expected = f"one cloud, an array [n, 3] called {' or '.join(POINT_KEYS)}"
-            raise PointsetError(f"expected {expected}, found {found}: save each cloud as a file of its own")
+            raise PointsetError(f"expected {expected}, found {shapes}: save each cloud as a file of its own")
         if key == "vertices" and {*FACE_KEYS} & {*arrays.files}:
             raise PointsetError("is a mesh, and .npz files are read as clouds: save it as .off, .obj or .ply")
         columns = dict(_columns(arrays[key], features))
         normals = next((name for name in NORMAL_KEYS if name in arrays), None)
         wanted = {name: name for name in features if name in arrays and name not in (*NORMAL_KEYS, key)}
-        for name, own in (wanted | ({"normals": normals} if normals else {})).items():
-            columns |= _beside(name, arrays[own], len(columns["x"]))
+        for name, stored in (wanted | ({"normals": normals} if normals else {})).items():
+            columns |= _feature_columns(name, arrays[stored], len(columns["x"]))
     return columns
 
 
 @contextmanager
 def _pickles_refused() -> Iterator[None]:
-    """Say of arrays of Python objects what they are; numpy has several errors for them."""
+    """Raise one error for arrays of Python objects; numpy has several."""
     try:
         yield
     except ValueError as error:
@@ -98,7 +101,7 @@ def _pickles_refused() -> Iterator[None]:
 
 
 def text_columns(path: Path, features: Sequence[str]) -> Columns:
-    """The columns of a file of text, whose lines must all be points."""
+    """Return the columns of a text file, of which every line is a point, except for its header and comments."""
     content = read_file(path)
     try:
         text = content.decode("utf-16" if content.startswith(UTF_16) else "utf-8-sig")
@@ -109,7 +112,12 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
     if first == len(lines):
         raise PointsetError("expected a point cloud, found no point")
     mark = _separator(_REMARK.sub("", lines[first]))
-    table = _numbers(lines[first:], mark, first)
+    try:
+        table = _numbers(lines[first:], mark, first)
+    except PointsetError:
+        if not names or mark is None or not (numeric := _numeric_columns(path, lines[first:], mark, names)):
+            raise
+        table, names = numeric
     if count is not None:
         require_count(min(len(table), count), count, "points")
         warn_of_rest(path, table[count:], "lines")
@@ -133,10 +141,31 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
     return columns
 
 
-def _may_have_decimal_commas(table: np.ndarray, text: str) -> bool:
-    """True if each two of the first six whole numbers of a line could be the two parts of one.
+def _numeric_columns(
+    path: Path, lines: Sequence[str], mark: str, names: list[str]
+) -> tuple[np.ndarray, list[str]] | None:
+    """The columns of numbers [n, columns] and their names, without others, such as labels; empty cells are NaN.
 
-    Six columns have two readings; of more, which are often colors, parts of fractions are looked for.
+    None if a line has another number of cells.
+    """
+    rows = [row for row in csv.reader(lines, delimiter=mark) if row]
+    if any(len(row) != len(names) for row in rows):
+        return None
+    frame = pd.DataFrame(rows, columns=names).replace("", None)
+    numbers = frame.apply(pd.to_numeric, errors="coerce")
+    left_out = [name for name in names if numbers[name].count() < frame[name].count()]
+    if damaged := [name for name in left_out if usual_name(name) in AXES]:
+        row = int(np.argmax(numbers[damaged[0]].isna() & frame[damaged[0]].notna()))
+        raise PointsetError(f"point {row}: expected a number for {damaged[0]}, found {quoted(frame[damaged[0]][row])}")
+    if left_out:
+        warnings.warn(f"{path}: columns that are not numbers are left out: {', '.join(left_out)}", stacklevel=4)
+    return numbers.drop(columns=left_out).to_numpy(np.float64), [name for name in names if name not in left_out]
+
+
+def _may_have_decimal_commas(table: np.ndarray, text: str) -> bool:
+    """Return True if pairs of the first six whole numbers of a line could be the two parts of a decimal number.
+
+    Six columns have two readings; more, which are often colors, only if some numbers look like parts of fractions.
     """
     parts = table[:, 1:6:2]
     if table.shape[1] < 6 or "." in text or (parts < 0).any():
@@ -156,7 +185,7 @@ def _columns(array: np.ndarray, features: Sequence[str]) -> Columns:
     return unnamed_columns(array, features)
 
 
-def _beside(name: str, array: np.ndarray, count: int) -> dict[str, np.ndarray]:
+def _feature_columns(name: str, array: np.ndarray, count: int) -> dict[str, np.ndarray]:
     """The columns of a feature's array [n] or [n, f]."""
     columns = array[:, None] if array.ndim == 1 else array
     if columns.ndim != 2 or len(columns) != count or columns.dtype.kind not in "fiub":

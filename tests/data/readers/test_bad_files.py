@@ -105,6 +105,7 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
     ("a.pts", b"3\n0 0 0\n1 1 1\n", ("3 points", "2 can be read")),
     ("a.csv", b"x,y,x,z\n0,0,0,0\n", ("two columns", "'x'")),
     ("a.csv", b"x,y,z\n0,0,0,1\n1,1,1,1\n", ("3 names", "4 numbers")),
+    ("a.csv", b"x,y,z\n0,0,0\n1,one,1\n", ("point 1", "a number for y", "'one'")),
     ("a.txt", b"", ("no point",)),
     ("a.ply", PLY.replace(b"vertex 1", b"vertex 0"), ("no point",)),
     ("a.csv", b"0,346,0,822,0,33\n-1,303,0,905,0,446\n-0,537,0,581,0,365\n", ("decimal commas",)),

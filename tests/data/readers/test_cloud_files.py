@@ -190,6 +190,7 @@ GENEROUS: dict[str, Any] = {
     "units.csv": b"x [m],y [m],z (m)\n1,2,3\n4,5,6\n",
     "ros.csv": b"pos_z,pos_y,pos_x\n3,2,1\n6,5,4\n",
     "voxels.csv": b"1,2,3\n4,5,6\n",
+    "labels.csv": b'time,x,y,z,label,i\n09:00,1,2,3,"chair, old",\n09:01,4,5,6,table,7\n',
     "powershell.xyz": "1 2 3\n4 5 6\n".encode("utf-16"),
     "commas.pcd": pcd("ascii").replace(b"217", b"2") + b"1,2,3\n4,5,6\n",
     "flags.ply": (HEAD + AXES).replace(b"binary_little_endian", b"ascii").replace(b"end_", b"property bool seen\nend_")
@@ -199,7 +200,7 @@ GENEROUS: dict[str, Any] = {
 """Files as other programs write them, with the points (1, 2, 3) and (4, 5, 6)."""
 
 
-@pytest.mark.filterwarnings("ignore:.*no position")
+@pytest.mark.filterwarnings("ignore:.*(no position|columns that are not numbers)")
 @pytest.mark.parametrize("name", GENEROUS)
 def test_files_of_other_programs_are_read(tmp_path, name):
     cloud = read_cloud(write(tmp_path / name, GENEROUS[name]))
