@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
+from pointset.data.catalogue.scan import FileTree
+from pointset.data.readers.formats import LIST_SUFFIXES, SHAPE_SUFFIXES, suffix_of
 from pointset.errors import REPEATED, PointsetError, counted, one_line, quoted
 from pointset.runs.spreadsheets import from_text
 
@@ -117,6 +118,8 @@ def rows_by_file(
             unmatched.append(row[place] if place < len(row) else "")
         elif cells.setdefault(name, of_row) != of_row:
             raise PointsetError(f"{option}={path} has two different rows for {quoted(name)}: delete one")
+    if option == "labels" and "weight" in header:
+        warnings.warn(f"{path}: weights are not used; --class-weights has those of classes", stacklevel=2)
     lacking = [column for column in wanted if not any(of_row.get(column) for of_row in cells.values())]
     if cells and lacking:
         raise PointsetError(f"{option}={path} has no {lacking[0]}: give it a column {quoted(lacking[0])}")
@@ -157,6 +160,22 @@ def matcher(folder: Path, table_folder: Path, names: Iterable[str]) -> Callable[
 def _stem(name: str) -> str:
     suffix = suffix_of(name)
     return name[: -len(suffix)] if suffix in SHAPE_SUFFIXES else name
+
+
+def keep_labeled(tree: FileTree, labels: str) -> dict[str, Cells]:
+    """Leave out the files of a tree without a label in a table, and return the rows of the table by file."""
+    tree.files |= tree.beside
+    tree.beside.clear()
+    table = Path(labels) if Path(labels).exists() else tree.path / labels
+    tree.files = {name: path for name, path in tree.files.items() if path.resolve() != table.resolve()}
+    rows = rows_by_file("labels", table, tree.path, tree.files, ("label",))
+    read = {suffix_of(name) for name in rows} | (SHAPE_SUFFIXES - LIST_SUFFIXES)
+    without_row = [name for name in tree.files if name not in rows]
+    notes = [name for name in without_row if suffix_of(name) not in read]
+    tree.files = {name: path for name, path in tree.files.items() if name not in {*notes}}
+    tree.skip(f"without a row in {table.name}", [name for name in without_row if name in tree.files])
+    tree.skip(f"without a label in {table.name}", [name for name in rows if not rows[name]["label"]])
+    return rows
 
 
 def saved_frame(frame: Any, folder: Path) -> str:

@@ -3,22 +3,18 @@
 Labels, splits and groups may come from a table instead. Files are scanned by name; what is skipped is in a warning.
 """
 
-import glob
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
-from pointset.data.catalogue.file_tables import Cells, is_table, matcher, read_text, rows_by_file
+from pointset.data.catalogue.file_tables import Cells, is_table, keep_labeled, rows_by_file
+from pointset.data.catalogue.layouts import SHAPE_TYPES, layout_of, nothing_in
 from pointset.data.catalogue.released import is_released
 from pointset.data.catalogue.scan import (
-    BESIDE_SHAPES,
     DEPTH,
-    EMPTY,
     TABLES,
-    TOO_DEEP,
     FileTree,
     by_kind,
     leave_out_copies,
@@ -26,43 +22,16 @@ from pointset.data.catalogue.scan import (
     note_beside,
     scan_folder,
 )
-from pointset.data.groups import (
-    NO_GROUPS,
-    group_keys,
-    groups_from_names,
-    hold_out,
-    name_key,
-)
+from pointset.data.catalogue.splits import are_splits, split_called, splits_by_folder, splits_by_hash, splits_by_lists
+from pointset.data.groups import NO_GROUPS, group_keys, groups_from_names, name_key
 from pointset.data.options import SPLITS
-from pointset.data.readers.formats import (
-    CLOUD_SUFFIXES,
-    LIST_SUFFIXES,
-    MESH_SUFFIXES,
-    SHAPE_SUFFIXES,
-    FileKind,
-    is_mesh_file,
-    suffix_of,
-)
-from pointset.errors import REPEATED, PointsetError, counted, one_line, quoted
+from pointset.data.readers.formats import FileKind, is_mesh_file
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 LABELED_DEPTH = 8
 """Levels of subfolders that are scanned in a folder with a table of labels."""
 OBJECTS_IN_FOLDERS = "; if each folder has several shapes of one object, `train` and `compare` read it with --groups 2"
-TEST_SHARE = 0.2
-"""Share of test shapes in a folder without splits."""
-SPLIT_FOLDERS = re.compile(
-    r"(\d+[-_ ]?)?((?P<train>train(ing)?|trn)|(?P<test>test(ing)?|tst|eval(uation)?)|"
-    r"(?P<validation>val(id(ation)?)?|dev))([-_ ]?(set|split|data))?"
-)
-"""Names of folders of splits, in lower case, which distinguish split/class/file from class/split/file."""
-SHAPE_TYPES = (
-    f"meshes of type {', '.join(sorted(MESH_SUFFIXES))} or point clouds of type {', '.join(sorted(CLOUD_SUFFIXES))}"
-)
-LAYOUTS = (
-    f"expected class/split/file, split/class/file or class/file with {SHAPE_TYPES}, or a table of files and labels "
-    "with --labels (in Python labels=)"
-)
-RELEASES = "; HDF5 files are read in the layout of ModelNet40's release, with shape_names.txt and train_files.txt"
 
 
 @dataclass(frozen=True)
@@ -128,7 +97,7 @@ def list_folder(
     name = split if split in listings else split_called(split)
     if name not in listings:
         known = one_line(", ".join(sorted(listings)), REPEATED)
-        hint = "" if any(_are_splits([other]) for other in listings) else OBJECTS_IN_FOLDERS
+        hint = "" if any(are_splits([other]) for other in listings) else OBJECTS_IN_FOLDERS
         if groups is not None and any(listing.is_hashed for listing in listings.values()):
             hint = f"; in each class all shapes are one group by groups={quoted(groups)}, and a test asks for two"
         raise PointsetError(f"{folder} has no shape in split {quoted(split)}: found {known}{hint}")
@@ -138,7 +107,7 @@ def list_folder(
 def list_to_look(folder: Path, *, seed: int = 0, labels: str | None = None) -> dict[str, Listing]:
     """The splits of a folder to look at; if no folder in its classes is a split, they are objects of several shapes."""
     listings = list_splits(folder, seed=seed, labels=labels)
-    if labels is not None or any(_are_splits([name]) for name in listings):
+    if labels is not None or any(are_splits([name]) for name in listings):
         return listings
     return list_splits(folder, seed=seed, groups="2")
 
@@ -194,14 +163,14 @@ def list_splits(
             cannot be used.
     """
     tree = scan_folder(folder, depth=DEPTH if labels is None else LABELED_DEPTH)
-    rows = {} if labels is None else _keep_labeled(tree, labels)
-    lists = _Lists.of(tree) if labels is None else None
+    rows = {} if labels is None else keep_labeled(tree, labels)
+    lists, listed = splits_by_lists(tree) if labels is None else ("", {})
     note_beside(tree)
     leave_out_copies(tree, notes=False)
     kind = _kind_of_files(tree)
     leave_out_copies(tree, notes=True)
     grouped = groups not in (None, NO_GROUPS)
-    assigned = _by_folders(tree, lists, grouped) if labels is None else _by_table(tree, rows, labels)
+    assigned = _by_folders(tree, lists, listed, grouped) if labels is None else _by_table(tree, rows, labels)
     class_of, split_of, names = assigned.class_of, assigned.split_of, [*tree.files]
     if groups == NO_GROUPS:
         assigned.group_of = {}
@@ -210,7 +179,7 @@ def list_splits(
         assigned.group_of = groups_of(groups, names, folder, needed)
     is_hashed = not split_of
     if is_hashed:
-        split_of = _splits_by_hash(class_of, assigned.group_of, seed)
+        split_of = splits_by_hash(class_of, assigned.group_of, seed)
         assigned.rule += f"a fifth of the files of each class is test, by a hash of their names and seed {seed}"
         assigned.rule += f", whole groups by {groups or labels}" if assigned.group_of else ""
     left_out = {} if without is None else rows_by_file("without", Path(without), folder, names)
@@ -240,12 +209,10 @@ def list_splits(
 
 def natural_order(names: Iterable[str]) -> list[str]:
     """Sort names of classes: numbers by their values, such as 2 before 10, also within names."""
-    try:
+    if all(map(_NUMBER.fullmatch, names := sorted(names))):
         return sorted(names, key=float)
-    except ValueError:
-        parts = {name: re.split(r"(\d+)", name) for name in names}
-        keys = {name: [int(part) if part.isdecimal() else part for part in parts[name]] for name in parts}
-        return sorted(parts, key=lambda name: (keys[name], name))
+    parts = {name: re.split(r"(\d+)", name) for name in names}
+    return sorted(names, key=lambda name: [int(part) if part.isdecimal() else part for part in parts[name]])
 
 
 def groups_of(
@@ -270,22 +237,6 @@ def groups_of(
     return {name: group_of.get(name) or name for name in names}
 
 
-def _keep_labeled(tree: FileTree, labels: str) -> dict[str, Cells]:
-    """Keep the files that have a label in a table, and return its rows by file."""
-    tree.files |= tree.beside
-    tree.beside.clear()
-    table = Path(labels) if Path(labels).exists() else tree.path / labels
-    tree.files = {name: path for name, path in tree.files.items() if path.resolve() != table.resolve()}
-    rows = rows_by_file("labels", table, tree.path, tree.files, ("label",))
-    read = {suffix_of(name) for name in rows} | (SHAPE_SUFFIXES - LIST_SUFFIXES)
-    without_row = [name for name in tree.files if name not in rows]
-    notes = [name for name in without_row if suffix_of(name) not in read]
-    tree.files = {name: path for name, path in tree.files.items() if name not in {*notes}}
-    tree.skip(f"without a row in {table.name}", [name for name in without_row if name in tree.files])
-    tree.skip(f"without a label in {table.name}", [name for name in rows if not rows[name]["label"]])
-    return rows
-
-
 def _by_table(tree: FileTree, rows: Mapping[str, Cells], labels: str) -> _Assignment:
     """Assign files as a table says."""
     used = {name: rows[name] for name in tree.files}
@@ -298,51 +249,17 @@ def _by_table(tree: FileTree, rows: Mapping[str, Cells], labels: str) -> _Assign
     return _Assignment({name: cells["label"] for name, cells in used.items()}, split_of, group_of, rule)
 
 
-def _by_folders(tree: FileTree, lists: "_Lists | None", grouped: bool) -> _Assignment:
-    """Assign files by the names of their folders, or by lists of splits beside these."""
-    layout = _layout(tree, grouped=grouped)
+def _by_folders(tree: FileTree, lists: str, listed: Mapping[str, str], grouped: bool) -> _Assignment:
+    """Assign files by the names of their folders, or by `lists` of splits beside these."""
+    layout = layout_of(tree, grouped=grouped)
     parts = {name: dict(zip(layout.split("/"), name.split("/"), strict=True)) for name in tree.files}
     split_of, rule = dict[str, str](), ""
     if "split" in layout:
-        split_of, rule = _splits_by_folder(tree, {name: parts[name]["split"] for name in parts}), f"folders {layout}"
-    elif lists is not None:
-        tree.skip(f"that {lists} do not name", [name for name in parts if name not in lists.split_of])
-        split_of, rule = {name: lists.split_of[name] for name in tree.files}, f"lists {lists}"
+        split_of, rule = splits_by_folder(tree, {name: parts[name]["split"] for name in parts}), f"folders {layout}"
+    elif listed:
+        tree.skip(f"that {lists} do not name", [name for name in parts if name not in listed])
+        split_of, rule = {name: listed[name] for name in tree.files}, f"lists {lists}"
     return _Assignment({name: parts[name]["class"] for name in tree.files}, split_of, {}, rule)
-
-
-@dataclass(frozen=True)
-class _Lists:
-    """Lists of the files of each split, such as modelnet40_train.txt and modelnet40_test.txt."""
-
-    names: tuple[str, ...]
-    split_of: dict[str, str]
-
-    def __str__(self) -> str:
-        return " and ".join(self.names)
-
-    @classmethod
-    def of(cls, tree: FileTree) -> "_Lists | None":
-        """The lists beside the folders that name the most files, if these are most of all; they are no notes then."""
-        by_prefix: dict[str, dict[str, str]] = defaultdict(dict)
-        for name in tree.beside:
-            prefix, _, last = name.rpartition(".")[0].rpartition("_")
-            if suffix_of(name) == ".txt" and _are_splits([last]):
-                by_prefix[prefix][split_called(last)] = name
-        best, match = cls((), {}), matcher(tree.path, tree.path, tree.files)
-        for of_split in by_prefix.values():
-            split_of: dict[str, str] = {}
-            for split, name in of_split.items() if {*SPLITS} <= of_split.keys() else ():
-                for line in read_text(tree.beside[name]).splitlines():
-                    if (file := match(line.strip())) and split_of.setdefault(file, split) != split:
-                        raise PointsetError(f"{tree.path}: {' and '.join(of_split.values())} both name {quoted(file)}")
-            if len(split_of) > len(best.split_of):
-                best = cls(tuple(of_split[split] for split in of_split), split_of)
-        if 2 * len(best.split_of) <= len(tree.files):
-            return None
-        for name in best.names:
-            del tree.beside[name]
-        return best
 
 
 def _kind_of_files(tree: FileTree) -> FileKind:
@@ -363,12 +280,6 @@ def _kind_of_files(tree: FileTree) -> FileKind:
     return "meshes" if meshes or not files else "clouds"
 
 
-def split_called(name: str) -> str:
-    """The split of a folder's name: train for Train, TRAIN and Training; other names are returned unchanged."""
-    match = SPLIT_FOLDERS.fullmatch(name.casefold())
-    return next(split for split, word in match.groupdict().items() if word) if match else name
-
-
 def list_shapes(folder: Path) -> list[ShapeFile]:
     """List the shape files in a folder of any of the three layouts, or in one without subfolders, by name.
 
@@ -381,86 +292,10 @@ def list_shapes(folder: Path) -> list[ShapeFile]:
         by_folder[name.rpartition("/")[0]][name] = path
     shapes = []
     for inside, files in by_folder.items():
-        true_class = next((name for name in inside.split("/") if not _are_splits([name])), "")
+        true_class = next((name for name in inside.split("/") if not are_splits([name])), "")
         shapes += [ShapeFile(path, name, true_class) for name, path in by_kind(files)[2].items()]
     if not shapes:
-        raise PointsetError(f"{folder} {_nothing_in(tree, folder)}; expected {SHAPE_TYPES}")
+        raise PointsetError(f"{folder} {nothing_in(tree, folder)}; expected {SHAPE_TYPES}")
     tree.notes = [(reason, path) for reason, path in tree.notes if reason != TABLES]  # such as written predictions
     tree.warn_of_skipped()
     return sorted(shapes, key=lambda shape: shape.name)
-
-
-def _layout(tree: FileTree, *, grouped: bool) -> str:
-    """The layout of a folder; a PointsetError if it is none of the three, or has a class without shapes.
-
-    With `grouped`, folders in a class may hold several shapes of one object.
-    """
-    tops = [folder for folder in tree.folders if "/" not in folder]
-    loose = sum("/" not in name for name in tree.files)
-    loose += sum(reason == BESIDE_SHAPES for reason, _ in tree.notes) * (not tops)
-    if not tops or loose:
-        where = f"beside {counted(len(tops), 'folder')}" if tops else "in no folder"
-        content = f"{counted(loose, 'mesh or cloud file')} {where}" if loose else "no folder in it"
-        raise PointsetError(f"{tree.path} is not a dataset of shapes: found {content}{_further(tree)}; {LAYOUTS}")
-    direct, nested = ([name for name in tree.files if name.count("/") == depth] for depth in (1, 2))
-    inner = {folder.split("/")[1] for folder in tree.folders if "/" in folder}
-    splits_first = _are_splits(tops) and not (inner and _are_splits(inner))
-    if direct and (nested or splits_first):
-        other = f" beside {nested[0]}" if nested else ""
-        raise PointsetError(f"{tree.path} is not in a known layout: found {direct[0]}{other}; {LAYOUTS}")
-    _note_empty_classes(tree, inner if splits_first else {*tops}, splits_first)
-    if splits_first or not nested:
-        return "split/class/file" if splits_first else "class/file"
-    alone = not _are_splits(inner) and len({name.rpartition("/")[0] for name in nested}) == len(nested)
-    objects = grouped and not any(_are_splits([name]) for name in inner)
-    return "class/shape/file" if alone or objects else "class/split/file"
-
-
-def _note_empty_classes(tree: FileTree, classes: set[str], splits_first: bool) -> None:
-    """Note classes without a shape; a PointsetError if all are, or if the shapes of one are too deep."""
-    filled = {name.split("/")[int(splits_first)] for name in tree.files}
-    for class_name in sorted(classes - filled):
-        folders = sorted(tree.path.glob(f"*/{glob.escape(class_name)}")) if splits_first else [tree.path / class_name]
-        if not filled or TOO_DEEP in tree.noted(*folders):
-            raise PointsetError(f"class {quoted(class_name)} of {tree.path} {_nothing_in(tree, *folders)}; {LAYOUTS}")
-        tree.notes += [(EMPTY, folder) for folder in folders]
-
-
-def _are_splits(names: Iterable[str]) -> bool:
-    return all(SPLIT_FOLDERS.fullmatch(name.casefold()) for name in names)
-
-
-def _nothing_in(tree: FileTree, *folders: Path) -> str:
-    """The part of a message about folders without shapes."""
-    if paths := tree.noted(*folders).get(TOO_DEEP):
-        return f"holds shapes in too deeply nested folders, the first is {quoted(paths[0])}: move them up"
-    return f"holds no mesh and no point cloud{_further(tree, *folders)}"
-
-
-def _further(tree: FileTree, *folders: Path) -> str:
-    """The part of a message that says which files are not read."""
-    texts = [f"; {text}" for text in tree.skipped(*(folders or (tree.path,))) if not text.endswith(BESIDE_SHAPES)]
-    return "".join(texts) + RELEASES * any(".h5," in text or ".hdf5," in text for text in texts)
-
-
-def _splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]:
-    """The split of each shape, by its folder; a PointsetError for two names of one split, such as train and Train."""
-    folder_of: dict[str, str] = {}
-    for folder in sorted({*folders.values()}, key=lambda name: ("eval" in name.casefold(), name)):
-        split = split_called(folder)
-        if "eval" in folder.casefold() and split in folder_of:  # beside test, it is a split of its own
-            split = folder
-        other = folder_of.setdefault(split, folder)
-        if other != folder:
-            raise PointsetError(f"{tree.path} has the splits {quoted(folder)} and {quoted(other)}: give both one name")
-    split_of = {folder: split for split, folder in folder_of.items()}
-    return {name: split_of[folder] for name, folder in folders.items()}
-
-
-def _splits_by_hash(class_of: dict[str, str], group_of: dict[str, str], seed: int) -> dict[str, str]:
-    """The split of each shape, by its class and the hash of its group, or of its own name."""
-    groups = [group_of.get(name, name) for name in class_of]
-    digests = [sha256(f"{seed}/{group}".encode()).digest() for group in groups]
-    order = sorted(range(len(groups)), key=digests.__getitem__)
-    tested = hold_out(groups, [*class_of.values()], order, lambda size: max(1, round(TEST_SHARE * size)))
-    return {name: SPLITS[group in tested] for name, group in zip(class_of, groups, strict=True)}
