@@ -63,11 +63,10 @@ CONSTRAINED: tuple[WeightsName, ...] = ("csoftmax", "csparsemax")
 Weighting = str | Callable[..., Any]
 """The name of a weights function, or the function."""
 if TYPE_CHECKING:
-    WeightingOption = Weighting
+    Weightings = Weighting | tuple[Weighting, ...]
 else:
-    WeightingOption = WeightsName | str  # for the command line, where a function cannot be given
-WEIGHTS_FIELDS = ("weights", "pool_weights")
-"""Fields that are functions from logits to weights: one for all heads, or one per head."""
+    Weightings = tuple[WeightsName | str, ...]  # for the command line, where a function cannot be given
+"""Functions from logits to weights: one for all heads, or one per head."""
 Coverage = Literal["none", "seeds", "heads"]
 SeedSource = Literal["trained", "pooled", "mean", "max", "statistics"]
 InitialName = Literal["normal", "xavier"]
@@ -102,14 +101,20 @@ class Checked:
         return dataclasses.replace(self, **self._fields_of(values))  # type: ignore[type-var]
 
     @classmethod
+    def option_names(cls) -> list[str]:
+        """The names that `changed` takes."""
+        return list(_kinds(cls))
+
+    @classmethod
     def _fields_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         kinds = _kinds(cls)
         fields: dict[str, Any] = {}
         for name, value in values.items():
             if name not in kinds:
-                near = closest_spelling(name, list(kinds))
+                names = cls.option_names()
+                near = closest_spelling(name, names)
                 raise PointsetError(
-                    f"{quoted(name)} is not an option of {cls.__name__}: did you mean {near}? Known: {', '.join(kinds)}"
+                    f"{quoted(name)} is not an option of {cls.__name__}: did you mean {near}? Known: {', '.join(names)}"
                 )
             null = isinstance(value, str) and value == "none" and _fits(None, kinds[name])
             absent = null and not _fits("none", kinds[name])
@@ -178,8 +183,14 @@ def allowed(kind: Any) -> str | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionFields(Checked):
-    """The fields of `AttentionOptions`, which `ModelOptions` has too. Defaults are the Set Transformer authors'."""
+class AttentionOptions(Checked):
+    """Options of attention blocks, apart from their widths. The defaults are those of the Set Transformer authors.
+
+    Example:
+        >>> options = pointset.nn.AttentionOptions(heads=8, weights="sparsemax")
+        >>> pointset.nn.SAB(3, 16, options)(torch.rand(2, 100, 3)).shape
+        torch.Size([2, 100, 16])
+    """
 
     heads: Width = 4
     """Attention heads h; they share the width, d / h each."""
@@ -202,10 +213,10 @@ class AttentionFields(Checked):
     """Divide attention logits by this."""
     trained_temperature: bool = False
     """Train a temperature for each head, starting from `temperature`."""
-    weights: tuple[WeightingOption, ...] = ("softmax",)
+    weights: Weightings = ("softmax",)
     """Function from logits to attention weights: one name for all heads, or one per head. csoftmax and csparsemax
-    respect `bound`. Also a name registered with `pointset.register_weights`; in Python also any function of logits. A
-    single name need not be in a tuple."""
+    respect `bound`. Also a name registered with `pointset.register_weights`; in Python also a function f(logits,
+    mask)."""
     bound: Bound = 2.0
     """Upper bound of csoftmax and csparsemax weights on one point, as a multiple of uniform attention. With `coverage`,
     the bound is on the sum over all seeds or heads, as a multiple of its average over the points."""
@@ -216,70 +227,76 @@ class AttentionFields(Checked):
     """Dropout on the attention weights of every block."""
 
     def __post_init__(self) -> None:
-        for name in WEIGHTS_FIELDS:
-            if isinstance(given := getattr(self, name, None), str) or callable(given):
-                object.__setattr__(self, name, (given,))
         super().__post_init__()
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields as plain data, for JSON.
-
-        Raises:
-            PointsetError: weights are a function without a name.
-        """
-        for name in WEIGHTS_FIELDS:
-            for one in getattr(self, name, None) or ():
-                if not isinstance(one, str):
-                    raise PointsetError(
-                        f"{name} has the function {name_of(one)}, which cannot be saved: register it with "
-                        "pointset.register_weights and use its name"
-                    )
-        return super().as_dict()
-
-    def _check(self, name: str, value: Any, kind: Any) -> None:
-        if name in WEIGHTS_FIELDS:
-            _check_weights(name, value)
-        else:
-            super()._check(name, value, kind)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AttentionOptions(AttentionFields):
-    """What an attention block is built with, apart from its widths."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.weights) not in (1, self.heads):
+        if len(self.functions) not in (1, self.heads):
             raise PointsetError(
-                f"weights must be 1 entry or 1 for each of heads={self.heads}, got {quoted(self.weights)}"
-            )
-        said = [name_of(one) for one in self.weights]
-        if self.coverage != "none" and not set(said) <= set(CONSTRAINED):
-            raise PointsetError(
-                f"coverage={self.coverage!r} needs weights with an upper bound, got weights={', '.join(said)}: "
-                "use csparsemax or csoftmax"
+                f"weights must be 1 entry or 1 for each of heads={self.heads}, got {quoted(self.functions)}"
             )
         if self.prenorm and self.norm_name == "none":
             raise PointsetError(f"prenorm needs a norm, and form={self.form!r} has none: use norm=layer or norm=set")
+
+    @classmethod
+    def _fields_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        fields = super()._fields_of(values)
+        return fields | {"weights": as_functions(fields["weights"])} if "weights" in fields else fields
 
     @property
     def norm_name(self) -> NormName:
         """The norm of the blocks: `norm`, or by default that of the form."""
         return self.norm or ("layer" if self.form == "paper" else "none")
 
+    @property
+    def functions(self) -> tuple[Weighting, ...]:
+        """`weights` as a tuple."""
+        return as_functions(self.weights)
+
+    def check_coverage(self) -> None:
+        """Raise a PointsetError if `coverage` is set, but the weights have no upper bound."""
+        names = [name_of(function) for function in self.functions]
+        if self.coverage != "none" and not set(names) <= set(CONSTRAINED):
+            raise PointsetError(
+                f"coverage={self.coverage!r} needs weights with an upper bound, got weights={', '.join(names)}: "
+                "use csparsemax or csoftmax"
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as plain data for JSON; raises a PointsetError for a function without a name."""
+        return super().as_dict() | {"weights": names_of("weights", self.weights)}
+
+    def _check(self, name: str, value: Any, kind: Any) -> None:
+        if name == "weights":
+            check_weights(name, value)
+        else:
+            super()._check(name, value, kind)
+
+
+def as_functions(weights: Weightings) -> tuple[Weighting, ...]:
+    """One weights function or several as a tuple."""
+    return weights if isinstance(weights, tuple) else (weights,)
+
 
 def name_of(weights: Weighting) -> str:
-    """Name of weights in messages and reprs."""
+    """Name of a weights function in messages and reprs."""
     return weights if isinstance(weights, str) else str(getattr(weights, "__name__", type(weights).__name__))
 
 
-def _check_weights(name: str, value: Any) -> None:
-    if value is None and name == "pool_weights":
-        return
-    for function in value if isinstance(value, tuple) and value else (None,):
+def names_of(option: str, weights: Weightings) -> list[str]:
+    """The names of weights functions, for JSON; raises a PointsetError if one is a function without a name."""
+    for function in as_functions(weights):
+        if not isinstance(function, str):
+            raise PointsetError(
+                f"{option} has the function {name_of(function)}, which cannot be saved: register it with "
+                "pointset.register_weights and use its name"
+            )
+    return [str(function) for function in as_functions(weights)]
+
+
+def check_weights(option: str, value: Any) -> None:
+    """Raise a PointsetError unless a value is a weights function or its name, or a tuple of them."""
+    for function in as_functions(value) or (None,):
         if not (callable(function) or isinstance(function, str)):
             raise PointsetError(
-                f"{name} must be a list, each entry {allowed(WeightsName)}, a name registered with "
+                f"{option} must be a list, each entry {allowed(WeightsName)}, a name registered with "
                 f"pointset.register_weights, or in Python a function f(logits, mask), got {quoted(value)}"
             )
 

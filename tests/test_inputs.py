@@ -27,6 +27,7 @@ from pointset.explain.importance import critical_points, occlusion_influence
 from pointset.explain.specialisation import specialisation
 from pointset.export.live.description import describe_model
 from pointset.export.live.page import make_live_page
+from pointset.nn.attention import changed_options
 from pointset.training.objectives import Classification
 from pointset.viz.rows import as_cloud
 from pointset.zoo.classifiers import Classifier, checked_points
@@ -111,6 +112,9 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: pointset.create_model("dgcnn", classes=3).embed(torch.rand(2, 30, 3)), "embedding"),
     (lambda: nn.Multihead(3, 3, 10), "dim must be a multiple of heads, got dim=10 and heads=4"),
     (lambda: nn.MAB(3, 3, 12, AttentionOptions(form="paper")), "dim_query=3 must equal dim=12"),
+    (lambda: changed_options(16, {}), "options must be AttentionOptions, got 16, of type int|as in heads=8"),
+    (lambda: nn.PMA(16, head=2), "'head' is not an option of AttentionOptions: did you mean heads"),
+    (lambda: nn.PMA(16, coverage="heads"), "coverage='heads' needs weights with an upper bound"),
     (lambda: nn.SetNorm(8, groups=3), "dim must be a multiple of groups, got dim=8 and groups=3"),
     (nn.StatisticPool, "statistics of StatisticPool must be a list of max, |, got "),
     (type("Middle", (nn.StatisticPool,), {"statistics": ("median",)}), "statistics of Middle |, got |median"),
@@ -177,7 +181,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
 OPTIONS = [
     ({"dim": 10}, "multiple of heads, got dim=10 and heads=4"),
     ({"norm": "instance"}, "norm=instance turns a single pooled row into zeros"),
-    ({"weights": "sparsmax"}, "weights must be | one of 'softmax', 'sparsemax', | got ('sparsmax',)"),
+    ({"weights": "sparsmax"}, "no weights function is called 'sparsmax': use softmax, sparsemax, |register_weights"),
     ({"weights": ("softmax", "sparsemax")}, "weights | heads=4, got ('softmax', 'sparsemax')"),
     ({"coverage": "seeds"}, "coverage='seeds' needs weights with an upper bound, got weights=softmax"),
     ({"width": 3}, "'width' is not an option of ModelOptions: did you mean"),

@@ -67,8 +67,8 @@ class Chosen(NamedTuple):
         flags = given | {"normalize"} if "pose" in given else given  # a pose is a normalisation by another name
         return cls(
             *(
-                {name: value for name, value in vars(options).items() if default_name_transform(name) in flags}
-                for options in groups
+                {name: value for name, value in values.items() if default_name_transform(name) in flags}
+                for values in (group.flat() if isinstance(group, ModelOptions) else vars(group) for group in groups)
             )
         )
 

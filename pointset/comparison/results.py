@@ -163,7 +163,8 @@ class Comparison:
         rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"
         networks = [entry for entry in experiment.models if entry.name not in task.facts.baselines]
         options = [entry.options(experiment.model) for entry in networks or experiment.models]
-        widths, forms = (dict.fromkeys(str(getattr(each, name)) for each in options) for name in ("dim", "form"))
+        widths = dict.fromkeys(str(each.dim) for each in options)
+        forms = dict.fromkeys(each.attention.form for each in options)
         model = f"width {' and '.join(widths)}, form {' and '.join(forms)}"
         training, test = _protocol_in_words(task.facts, recipe)
         caption = f"{task.facts.title}, {seeds} seed{'s' * (seeds > 1)}, {training}{rounded}, {model}; {test}{spread}"

@@ -10,13 +10,15 @@ Letters: X [B, n, .] gives the queries, Y [B, m, .] the keys and values, h heads
 Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Transformer" (arXiv 1810.00825, eq. 3 to 5).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import RELEASED, AttentionOptions
+from pointset.errors import quoted
 from pointset.inputs import InputError
 from pointset.nn.fast.absorbed import Projection
 from pointset.nn.fast.kernels import Kernel, choose_kernel
@@ -69,7 +71,8 @@ class Multihead(nn.Module):
         dim_query: width of the rows of X.
         dim_key: width of the rows of Y.
         dim: width d of the result, a multiple of the heads.
-        options: heads, form, score and weights.
+        options: heads, form, score, weights, ...; see `AttentionOptions`.
+        changes: fields of `AttentionOptions` by name, in place of those of `options`.
 
     Raises:
         InputError: heads does not divide dim.
@@ -79,13 +82,16 @@ class Multihead(nn.Module):
         to 5.
 
     Example:
-        >>> attention = pointset.nn.Multihead(3, 5, 16)
+        >>> attention = pointset.nn.Multihead(3, 5, 16, heads=2)
         >>> attention(torch.rand(2, 7, 3), torch.rand(2, 100, 5)).shape
         torch.Size([2, 7, 16])
     """
 
-    def __init__(self, dim_query: int, dim_key: int, dim: int, options: AttentionOptions = RELEASED) -> None:
+    def __init__(
+        self, dim_query: int, dim_key: int, dim: int, options: AttentionOptions = RELEASED, **changes: Any
+    ) -> None:
         super().__init__()
+        options = changed_options(options, changes)
         if dim % options.heads:
             raise InputError(f"dim must be a multiple of heads, got dim={dim} and heads={options.heads}")
         self.heads = options.heads
@@ -122,6 +128,16 @@ class Multihead(nn.Module):
         if self.record is not None:
             self.record(A)
         return A
+
+
+def changed_options(options: Any, changes: Mapping[str, Any]) -> AttentionOptions:
+    """Options of an attention block with changes by name; raises an InputError if they are of another type."""
+    if not isinstance(options, AttentionOptions):
+        raise InputError(
+            f"options must be AttentionOptions, got {quoted(options)}, of type {type(options).__name__}: give heads, "
+            "norm, form, ... by name, as in heads=8"
+        )
+    return options.changed(changes) if changes else options
 
 
 def explicit(

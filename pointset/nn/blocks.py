@@ -12,7 +12,7 @@ Form "reference" is what the authors released (github juho-lee/set_transformer, 
 projected query, there is no W^O, the feed-forward is O + ReLU(O W + b), and PMA has no rFF of its own.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from pointset.configuration import RELEASED, AttentionOptions, InitialName, NormName, SeedSource
 from pointset.inputs import InputError
-from pointset.nn.attention import Multihead
+from pointset.nn.attention import Multihead, changed_options
 from pointset.nn.fast.writing import may_write_in_tiles, write_in_tiles
 from pointset.nn.masks import STATISTICS, Mask, StatisticName
 from pointset.nn.modules import Maps
@@ -61,7 +61,8 @@ class MAB(nn.Module):
         dim_query: width of the rows of X.
         dim_key: width of the rows of Y.
         dim: width d of the result; form "paper" needs dim_query == dim, as X itself is added.
-        options: form, norm, and the options of the attention; dim must be a multiple of `heads`.
+        options: heads, form, norm, score, weights, ...; see `AttentionOptions`.
+        changes: fields of `AttentionOptions` by name, in place of those of `options`.
 
     Raises:
         InputError: dim_query differs from dim in form "paper"; heads does not divide dim.
@@ -70,13 +71,16 @@ class MAB(nn.Module):
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 6 and 7; form "reference" is the released code.
 
     Example:
-        >>> block = pointset.nn.MAB(3, 5, 16)
+        >>> block = pointset.nn.MAB(3, 5, 16, heads=8)
         >>> block(torch.rand(2, 7, 3), torch.rand(2, 100, 5)).shape
         torch.Size([2, 7, 16])
     """
 
-    def __init__(self, dim_query: int, dim_key: int, dim: int, options: AttentionOptions = RELEASED) -> None:
+    def __init__(
+        self, dim_query: int, dim_key: int, dim: int, options: AttentionOptions = RELEASED, **changes: Any
+    ) -> None:
         super().__init__()
+        options = changed_options(options, changes)
         norm = options.norm_name
         if options.form == "paper" and dim_query != dim:
             raise InputError(f'form "paper" adds X to the result: dim_query={dim_query} must equal dim={dim}')
@@ -115,18 +119,19 @@ class MAB(nn.Module):
 class SAB(nn.Module):
     """Set attention block, SAB(X) = MAB(X, X): every element reads every other. Cost O(n^2).
 
-    X [B, n, dim_in] with a mask [B, n] gives [B, n, dim].
+    X [B, n, dim_in] with a mask [B, n] (True at real rows) gives [B, n, dim].
 
     Args:
         dim_in: width of the rows of X.
         dim: width d of the result, a multiple of the heads.
-        options: heads, form, norm, score, weights; default: those of the authors.
+        options: heads, form, norm, score, weights, ...; see `AttentionOptions`.
+        changes: fields of `AttentionOptions` by name, in place of those of `options`.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 8.
 
     Example:
-        >>> block = pointset.nn.SAB(3, 16)
+        >>> block = pointset.nn.SAB(3, 16, heads=8)
         >>> X, mask = torch.rand(2, 5, 3), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
         >>> block(X, mask).shape
         torch.Size([2, 5, 16])
@@ -134,9 +139,9 @@ class SAB(nn.Module):
 
     maps: ClassVar[Maps] = {"mab": ("self", "both")}
 
-    def __init__(self, dim_in: int, dim: int, options: AttentionOptions = RELEASED) -> None:
+    def __init__(self, dim_in: int, dim: int, options: AttentionOptions = RELEASED, **changes: Any) -> None:
         super().__init__()
-        self.mab = MAB(dim_in, dim_in, dim, options)
+        self.mab = MAB(dim_in, dim_in, dim, options, **changes)
 
     def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows [B, n, d], in the order of X."""
@@ -149,20 +154,21 @@ class ISAB(nn.Module):
     The inducing points *read* the set (map [B, h, m, n]); then the elements read from the inducing points, which
     *write* to them (map [B, h, n, m]).
 
-    X [B, n, dim_in] with a mask [B, n] gives [B, n, dim].
+    X [B, n, dim_in] with a mask [B, n] (True at real rows) gives [B, n, dim].
 
     Args:
         dim_in: width of the rows of X.
         dim: width d of the result, a multiple of the heads.
         inducing: number m of inducing points I.
-        options: heads, form, norm, score, weights; default: those of the authors.
+        options: heads, form, norm, score, weights, ...; see `AttentionOptions`.
         initial: initial values of I; see `ModelOptions`.
+        changes: fields of `AttentionOptions` by name, in place of those of `options`.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 9 and 10.
 
     Example:
-        >>> block = pointset.nn.ISAB(3, 16, inducing=4)
+        >>> block = pointset.nn.ISAB(3, 16, inducing=4, heads=8, norm="layer")
         >>> block(torch.rand(2, 100, 3)).shape
         torch.Size([2, 100, 16])
     """
@@ -177,8 +183,10 @@ class ISAB(nn.Module):
         inducing: int = 16,
         options: AttentionOptions = RELEASED,
         initial: InitialName = "normal",
+        **changes: Any,
     ) -> None:
         super().__init__()
+        options = changed_options(options, changes)
         self.inducing_points = nn.Parameter(initial_rows(inducing, dim, initial))
         self.reads = MAB(dim, dim_in, dim, options)
         self.writes = MAB(dim_in, dim, dim, options)
@@ -197,20 +205,21 @@ class PMA(nn.Module):
     weights and `coverage`, the seeds, or the heads, share an upper bound on the total weight of each row
     (`pointset.nn.weights`).
 
-    Z [B, n, dim] with a mask [B, n] gives [B, k, dim].
+    Z [B, n, dim] with a mask [B, n] (True at real rows) gives [B, k, dim].
 
     Args:
         dim: width d of the rows, a multiple of the heads.
         seeds: number k of seeds S.
-        options: heads, form, norm, score, weights; default: those of the authors.
+        options: heads, form, norm, score, weights, ...; see `AttentionOptions`.
         seed_source: where the seeds come from; see `ModelOptions`.
         initial: initial values of trained seeds; see `ModelOptions`.
+        changes: fields of `AttentionOptions` by name, in place of those of `options`.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 11.
 
     Example:
-        >>> pooling = pointset.nn.PMA(16, seeds=2)
+        >>> pooling = pointset.nn.PMA(16, seeds=2, heads=8)
         >>> pooling(torch.rand(2, 100, 16)).shape
         torch.Size([2, 2, 16])
     """
@@ -225,8 +234,10 @@ class PMA(nn.Module):
         options: AttentionOptions = RELEASED,
         seed_source: SeedSource = "trained",
         initial: InitialName = "normal",
+        **changes: Any,
     ) -> None:
         super().__init__()
+        options = changed_options(options, changes)
         trained = seed_source == "trained"
         self.seeds = nn.Parameter(initial_rows(seeds, dim, initial)) if trained else None
         self.pooled_seeds = None if trained else PooledSeeds(dim, seeds, seed_source)

@@ -53,7 +53,8 @@ class Weights(nn.Module):
 
     def __init__(self, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
-        self.names = options.weights * (options.heads // len(options.weights))
+        options.check_coverage()
+        self.names = options.functions * (options.heads // len(options.functions))
         self.all_softmax = set(self.names) == {"softmax"}
         self.functions = {name: function_of(name) for name in dict.fromkeys(self.names) if name not in WEIGHTS}
         modules = [function for function in self.functions.values() if isinstance(function, nn.Module)]

@@ -95,8 +95,10 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` adds the fields of recipe and options, such as recipe__epochs."""
         parameters: dict[str, Any] = super().get_params(deep=False)
-        for name in NESTED if deep else ():
-            parameters |= {f"{name}__{field}": value for field, value in vars(parameters[name]).items()}
+        if deep and isinstance(self.recipe, Recipe):
+            parameters |= {f"recipe__{field}": value for field, value in vars(self.recipe).items()}
+        if deep and isinstance(self.options, ModelOptions):
+            parameters |= {f"options__{field}": value for field, value in self.options.flat().items()}
         return parameters
 
     def set_params(self, **parameters: Any) -> Self:
@@ -116,7 +118,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
             fields = {key[len(name) + 2 :]: parameters[key] for key in parameters if key.startswith(f"{name}__")}
             if fields:
                 with value_errors():
-                    setattr(self, name, replace(getattr(self, name), **fields))
+                    setattr(self, name, getattr(self, name).changed(fields))
         return self
 
     def fit(self, X: Any, y: Any, groups: Any = None, **others: Any) -> Self:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 from torch import nn
 
-from pointset.configuration import LocalFeatures
+from pointset.configuration import AttentionOptions, LocalFeatures
 from pointset.data.normalize import ABOUT
 from pointset.data.point_sets import PointSets
 from pointset.runs import records
@@ -26,7 +26,8 @@ BUDGET = 120.0
 """CPU seconds."""
 NETWORK_MODEL = "dumlp16-max+dumlp16"
 STARTING_MODEL = f"{NETWORK_MODEL}.modelnet40-1024"
-OPTIONS = ModelOptions(dim=64, norm="batch", head_dim=256, head_norm="batch", dropout=0.3, pooled_dropout=0.0)
+NORMED = AttentionOptions(norm="batch")
+OPTIONS = ModelOptions(dim=64, attention=NORMED, head_dim=256, head_norm="batch", dropout=0.3, pooled_dropout=0.0)
 RECIPE = Recipe(
     train_points=(64, 256),
     optimizer="muon",

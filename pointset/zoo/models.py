@@ -101,7 +101,7 @@ def create_model(
     if options is not None and not isinstance(options, ModelOptions):
         raise PointsetError(f"options must be ModelOptions, got {quoted(options)}")
     if full_name := pretrained_name(name, pretrained):
-        given = {} if options is None else vars(options)
+        given = {} if options is None else options.flat()
         return create_pretrained(full_name, classes, {"inputs": inputs, **given, **changes}, seed)
     chosen = (options or ModelOptions()).changed(changes)
     return build_model(Spec(name, 40 if classes is None else classes, inputs, seed, chosen))
@@ -114,7 +114,7 @@ def create_pretrained(
     run = pretrained_run(name)
     spec = spec_of(run["model"])
     seed = spec.seed if seed is None else seed
-    known = {"inputs": spec.inputs, **vars(spec.options)}
+    known = {"inputs": spec.inputs, **spec.options.flat()}
     for option, value in (given or {}).items():
         if option not in known or value != known[option]:
             raise PointsetError(f"{name} was trained with {option}={known.get(option)}, not {value}: leave it out")

@@ -24,7 +24,7 @@ from pointset.nn.registry import Builder
 from pointset.runs.files import MOST_SETTINGS, require_file
 from pointset.zoo.options import ModelOptions
 
-OPTIONS = {field.name for field in dataclasses.fields(ModelOptions)}
+OPTIONS = {*ModelOptions.option_names()}
 POOL_ATTENTION = {field.name for field in dataclasses.fields(AttentionOptions)} | {"pool_weights"}
 """Options of PMA's attention. The other blocks have no coverage, and no weights apart from those of the model."""
 ATTENTION = POOL_ATTENTION - {"coverage", "pool_weights"}

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from torch import nn
 
-from pointset.configuration import check
+from pointset.configuration import as_functions, check
 from pointset.errors import PointsetError, quoted
 from pointset.nn import registry
 from pointset.nn.modules import Encoder, Pooling
@@ -174,10 +174,9 @@ def digest_of_file(module: Callable[..., Any]) -> str:
 
 def user_defined(name: str, options: ModelOptions, used: Collection[str] = ("weights", "pool_weights")) -> list[Entry]:
     """The user-defined entries of a model: its encoder and pooling, and the weights functions in these options."""
-    names = [
-        name for option in ("weights", "pool_weights") if option in used for name in getattr(options, option) or ()
-    ]
-    keys: list[tuple[Kind, str]] = [("weights", name) for name in dict.fromkeys(names)]
+    given = {"weights": options.attention.weights, "pool_weights": options.pool_weights or ()}
+    names = dict.fromkeys(name for option in given if option in used for name in as_functions(given[option]))
+    keys: list[tuple[Kind, Any]] = [("weights", name) for name in names]
     entries = [member.entry for builder in parse_name(name) for member in builder.members]
     functions = [registry.REGISTERED[key] for key in keys if key in registry.REGISTERED]
     return [entry for entry in entries if entry.user_defined] + functions

@@ -37,7 +37,7 @@ def train_on(
     model = load_model(trained)
     description = model.description
     spec: Any = model.spec
-    options = replace(spec.options, temperature=temperature)
+    options = spec.options.changed({"temperature": temperature})
     sparser = build_model(replace(spec, options=options, start=trained.name))
     sparser.load_state_dict(model.state_dict())
     changes: dict[str, Any] = {"epochs": epochs, "learning_rate": learning_rate}

@@ -15,6 +15,7 @@ import cyclopts
 import numpy as np
 from saved import RESULTS, keep_row, kept_rows, study_table, write_tables
 
+from pointset.configuration import AttentionOptions
 from pointset.data.arrays import from_arrays
 from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import PointSets
@@ -29,10 +30,16 @@ from pointset.zoo.options import ModelOptions
 
 NAME, POINTS, HELD_OUT = "support", 1024, 0.2
 OPTIONS = ModelOptions(
-    dim=64, norm="batch", head_dim=256, head_norm="batch", dropout=0.3, pooled_dropout=0.0, local_features="upright"
+    dim=64,
+    attention=AttentionOptions(norm="batch"),
+    head_dim=256,
+    head_norm="batch",
+    dropout=0.3,
+    pooled_dropout=0.0,
+    local_features="upright",
 )
 SPARSE = {
-    f"{name}, sparsemax at {temperature:g}": replace(OPTIONS, pool_weights=("sparsemax",), temperature=temperature)
+    f"{name}, sparsemax at {temperature:g}": OPTIONS.changed({"pool_weights": "sparsemax", "temperature": temperature})
     for name in ("rff-pma", "rff-pma4")
     for temperature in (1.0, 0.3, 0.1)
 }

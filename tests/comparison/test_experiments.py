@@ -23,6 +23,7 @@ from pointset.comparison.runs import FinishedRun, Run, claim_folder, make_runs
 from pointset.comparison.statistics import Interval
 from pointset.comparison.tables import as_latex, format_table, make_cells
 from pointset.evaluation.costs import Cost
+from pointset.nn import AttentionOptions
 from pointset.tasks import MaxRegression, experiments, shipped_experiment, task_recipe
 from pointset.tasks.classification import Classification
 from pointset.tasks.experiments import TASKS, read_experiment
@@ -87,7 +88,9 @@ def test_a_model_has_the_shared_options_with_its_own_changes(read):
     found = read(WHOLE)
     assert [entry.options(found.model) for entry in found.models] == [
         ModelOptions(dim=16, layers=3),
-        ModelOptions(dim=16, layers=3, form="paper", norm="none"),  # one of its choices; no value elsewhere
+        ModelOptions(
+            dim=16, layers=3, attention=AttentionOptions(form="paper", norm="none")
+        ),  # one of its choices; no value elsewhere
         ModelOptions(dim=24, layers=None, pool_seeds="mean"),
     ]
     runs = {run.model: run for run in make_runs(found, Path("out"))}

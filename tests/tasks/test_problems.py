@@ -21,6 +21,7 @@ from pointset.comparison.comparing import RESULT_FILES
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.runs import make_runs
 from pointset.data.batches import epoch_generator
+from pointset.nn import AttentionOptions
 from pointset.tasks import SetBatch, experiments
 from pointset.tasks.clustering import (
     LEAST_SCALE,
@@ -39,7 +40,7 @@ from pointset.tasks.set_problem import measure, task_recipe
 from pointset.training.checkpoints import RunFolder
 from pointset.training.loop import Training
 
-SMALL = ModelOptions(dim=16, heads=2, dropout=0.0)
+SMALL = ModelOptions(dim=16, attention=AttentionOptions(heads=2), dropout=0.0)
 TASKS = {name: make() for name, make in [*experiments.TASKS.items()][1:]}
 ANOMALY, CLUSTERING, COUNTING, MAXIMA = (TASKS[name] for name in sorted(TASKS))
 
@@ -231,7 +232,7 @@ ROWS = [(name, row) for name, task in TASKS.items() for row in task.rows]
 def test_models_are_those_of_the_papers_tables(name, row):
     width, encoders, poolings = PARAMETERS[name]
     encoder, pooling = row.split(" + ")
-    model = TASKS[name].build(row, ModelOptions(dim=width, heads=4, dropout=0.0), seed=0)
+    model = TASKS[name].build(row, ModelOptions(dim=width, dropout=0.0), seed=0)
     assert sum(parameter.numel() for parameter in model.parameters()) == encoders[encoder] + poolings[pooling]
     if name == "max-regression":  # none after the last layer of rFF
         relus = sum(isinstance(module, torch.nn.ReLU) for module in model.modules())
@@ -269,7 +270,9 @@ def test_a_task_with_its_own_head_refuses_options_of_a_classifiers_head():
     options = {"head_dim": 5, "head_norm": "batch", "pooled_dropout": 0.3}
     for task in TASKS.values():
         assert not options.keys() & task.used_options("rff-max")
-        with_them, without = (task.build("rff-max", ModelOptions(dim=8, **given), 0) for given in (options, {}))
+        with_them, without = (
+            task.build("rff-max", ModelOptions.from_dict({"dim": 8, **given}), 0) for given in (options, {})
+        )
         assert str(with_them) == str(without)
 
 
@@ -388,7 +391,7 @@ def tiny(*models: str | dict, steps: int = 10, **changes) -> Experiment:
         task=Short(),
         models=tuple(Entry.of(model) for model in models or ("rFF + max", "isab4-pma")),
         seeds=(0,),
-        model=ModelOptions(dim=8, heads=2, dropout=0.25),
+        model=ModelOptions(dim=8, attention=AttentionOptions(heads=2), dropout=0.25),
         recipe=task_recipe(steps=steps, batch_size=6),
     )
     return experiment.changed(**changes)

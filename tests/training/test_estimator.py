@@ -1,7 +1,6 @@
 """The contract of scikit-learn's estimators for clouds: its own checks with clouds in place of rows, and its tools."""
 
 import copy
-import dataclasses
 import inspect
 import pickle
 import subprocess
@@ -64,13 +63,13 @@ def fitted(X, y):
 
 def test_fields_of_recipe_and_options_are_parameters():
     parameters = PointSetClassifier().get_params()
-    for name, kind in (("recipe", Recipe), ("options", ModelOptions)):
-        fields = {f"{name}__{field.name}": getattr(kind(), field.name) for field in dataclasses.fields(kind)}
-        assert fields.items() <= parameters.items()
+    for name, values in (("recipe", vars(Recipe())), ("options", ModelOptions().flat())):
+        assert {f"{name}__{field}": value for field, value in values.items()}.items() <= parameters.items()
     assert PointSetClassifier().get_params(deep=False).keys() == inspect.signature(PointSetClassifier).parameters.keys()
     assert pickle.loads(pickle.dumps(small())).get_params() == small().get_params()
-    changed = clone(small(options__dim=16, recipe__epochs=3, points=4))
-    assert (changed.options, changed.recipe.epochs, changed.recipe.batch_size) == (ModelOptions(dim=16), 3, 16)
+    changed = clone(small(options__dim=16, options__heads=2, recipe__epochs=3, points=4))
+    assert changed.options == ModelOptions.from_dict({"dim": 16, "heads": 2})
+    assert (changed.recipe.epochs, changed.recipe.batch_size) == (3, 16)
     assert (changed.points, PointSetClassifier().recipe, PointSetClassifier().model) == (4, Recipe(), "isab16-pma")
     with pytest.raises(ValueError, match=r"Invalid parameter 'options__widht' .*: did you mean options__"):
         small(options__widht=8)

@@ -9,7 +9,7 @@ from torch import nn
 
 import pointset
 from pointset import ModelOptions, PointsetError, Recipe
-from pointset.nn import Encoder, Pooling, StatisticPool, SumPool, registry
+from pointset.nn import AttentionOptions, Encoder, Pooling, StatisticPool, SumPool, registry
 from pointset.zoo.models import describe_models
 from pointset.zoo.names import used_options
 from pointset.zoo.registration import pickled_entries, register_pickled, source_digests
@@ -106,7 +106,7 @@ def test_options_are_those_that_the_class_uses():
         @classmethod
         def build(cls, options, width):
             pool = cls()
-            pool.heads, pool.width = options.heads, width
+            pool.heads, pool.width = options.attention.heads, width
             return pool
 
     used = used_options("rff-gated")
@@ -197,7 +197,7 @@ def test_a_registered_function_is_sent_to_workers():
     def scaled(logits, mask):
         return scale * logits.sigmoid()
 
-    options = ModelOptions(weights="scaled", **SMALL)
+    options = ModelOptions.from_dict({"weights": "scaled", **SMALL})
     expected = pointset.create_model("isab3-pma", 4, weights="scaled", **SMALL).eval()(POINTS)
     entries = pickled_entries("isab3-pma", options)
     del registry.REGISTERED["weights", "scaled"]
@@ -217,7 +217,7 @@ def test_the_command_line_takes_a_name_of_a_file(clouds_folder, tmp_path, monkey
     assert all(word in said for word in ("weights", "use softmax", "register_weights", "'mine'")), said
     monkeypatch.setenv("POINTSET_MODULES", str(file))
     succeed(capsys, *flags)
-    options = ModelOptions(dim=8, heads=2, weights=("mine",))
+    options = ModelOptions(dim=8, attention=AttentionOptions(heads=2, weights="mine"))
     rows = {row["model"]: row for row in describe_models(options=options)}
     assert [rows["isab16-pma"][ability] for ability in ("maps", "exports")] == [True, False]
 

@@ -75,7 +75,7 @@ class EquivariantEncoder(Encoder):
     @classmethod
     def build(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:
         """Build it from the inputs per point, `dim`, `layers`, the norm and the statistic of the pooling."""
-        return cls(inputs, options.dim, options.layers or 3, pooling.statistic, options.norm or "none")
+        return cls(inputs, options.dim, options.layers or 3, pooling.statistic, options.attention.norm or "none")
 
     def __init__(
         self, inputs: int, dim: int, layers: int = 3, statistic: Statistic = "max", norm: NormName = "none"

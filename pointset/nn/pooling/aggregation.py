@@ -76,7 +76,7 @@ class AggregationPool(OneRowPool):
     @classmethod
     def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
         """Build it from its name, the width of the rows and the number of heads."""
-        return cls(argument, width, options.heads)
+        return cls(argument, width, options.attention.heads)
 
     def __init__(self, name: str, dim: int, heads: int = 4) -> None:
         super().__init__()
