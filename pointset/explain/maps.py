@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError, described, quoted
+from pointset.explain.hooks import hooked_modules, kinds_by_size, recording_by_hooks
 from pointset.inputs import InputError, as_mask, as_points, require_model
 from pointset.nn.layers import in_evaluation_mode
 from pointset.nn.modules import MapKind, Side
@@ -161,9 +162,10 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     The model is unchanged afterwards: its mode is restored, and recording is switched off.
 
     Args:
-        model: any module that contains attention blocks of this package. In an ensemble, as
-            `pointset train` selects it, embeddings for support vector machines have attention, too: names that
-            begin with model.members say of which member a map is, and `inspect_shape` has those of its network alone.
+        model: any module that contains attention blocks of this package, `torch.nn.MultiheadAttention` (as in
+            `nn.TransformerEncoder` and torch-geometric's set attention) or torch-geometric's `AttentionalAggregation`;
+            called as `model(points)`, or as `model(points, mask)` with a mask. Maps of an ensemble have names that
+            begin with model.members; `inspect_shape` gives those of its network alone.
         points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives maps
             [B, heads, queries, keys]; a tensor or an array. They are taken as they are: of a shape in other
             units, give `model.prepare(shape).points`.
@@ -182,14 +184,15 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
     """
     points, mask = as_clouds(model, points, mask)
     modules = dict(attentions(model))
-    if not modules:
+    if not modules and not hooked_modules(model):
         name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
         raise PointsetError(f"{name} has no attention maps: use a model with attention, such as isab16-pma")
     is_single = points.dim() == 2
     points, mask = (points[None], None if mask is None else mask[None]) if is_single else (points, mask)
     device = next(model.parameters()).device
-    with torch.no_grad(), in_evaluation_mode(model), _recording(modules) as records:
-        model(points.to(device), None if mask is None else mask.to(device))
+    hooks = recording_by_hooks(model, mask, len(points))
+    with torch.no_grad(), in_evaluation_mode(model), _recording(modules) as records, hooks as hooked:
+        model(points.to(device)) if mask is None else model(points.to(device), mask.to(device))
     kinds, up = attention_kinds(model), getattr(getattr(model, "preparation", None), "up", "z")
     kept = None if mask is None else mask.cpu()
     maps = []
@@ -198,9 +201,10 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
         if side == "both":
             queries, keys = (size == points.shape[1] for size in weights.shape[-2:])
             side = _SIDES.get((queries, keys), "neither")
-        attention = AttentionMap(layer, kind, weights, side, None if side == "neither" else kept, up)
-        maps.append(attention[0] if is_single else attention)
-    return maps
+        maps.append(AttentionMap(layer, kind, weights, side, None if side == "neither" else kept, up))
+    for record, kind, side in kinds_by_size(hooked, *points.shape[:2]):
+        maps.append(AttentionMap(record.layer, kind, record.weights, side, None if side == "neither" else kept, up))
+    return [attention[0] for attention in maps] if is_single else maps
 
 
 def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: MapKind | None = None) -> AttentionMap:

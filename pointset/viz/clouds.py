@@ -112,7 +112,7 @@ def draw_into(axes: Sequence[Axes], panels: Sequence[Panel], camera: Camera) -> 
         )
     corners, _ = frame_of([panel.cloud for panel in panels], camera)
     for one, panel in zip(axes, panels, strict=True):
-        width = one.get_window_extent().width / one.get_figure(root=True).dpi
+        width = one.get_window_extent().width / one.figure.dpi
         draw_titled(one, panel, camera, corners, width)
 
 
@@ -193,9 +193,9 @@ def draw_clouds(
         raise PointsetError(f"columns must be at least 1, got {columns}")
     camera = camera_of(camera, up, "z")
     shapes = [to_unit(as_cloud(cloud), "z") for cloud in clouds]  # not rotated here: the camera has the upward axis
-    up = "xyz".index(camera.up)
+    height = "xyz".index(camera.up)
     panels = [
-        Panel(cloud, _heights(cloud, up), height_scale(), name)
+        Panel(cloud, _heights(cloud, height), height_scale(), name)
         for cloud, name in zip(shapes, names or [""] * len(shapes), strict=True)
     ]
     lines = [Line("", panels[i : i + columns]) for i in range(0, len(panels), columns)]

@@ -1,0 +1,151 @@
+"""Attention weights of modules of torch and torch-geometric, recorded by hooks that leave the outputs as they are.
+
+Found are `torch.nn.MultiheadAttention`, which `nn.TransformerEncoder` and the set attention of torch-geometric
+(`SetTransformerAggregation`, `InducedSetAttentionBlock`, `PoolingByMultiheadAttention`) contain, and torch-geometric's
+`AttentionalAggregation` and `GlobalAttention`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pointset.errors import PointsetError
+from pointset.nn.modules import MapKind, Side
+
+SIGNATURE = inspect.signature(nn.MultiheadAttention.forward)
+AGGREGATION = "AttentionalAggregation"
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """The weights of one call of a module."""
+
+    layer: str
+    """The name of the module inside the model."""
+    weights: Tensor
+    """[B, heads, queries, keys], on the CPU."""
+    is_self: bool
+    """True if queries and keys are the same tensor."""
+
+
+def hooked_modules(model: nn.Module) -> dict[str, nn.Module]:
+    """The modules of a model whose weights hooks can record, by name."""
+    return {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, nn.MultiheadAttention) or _is_aggregation(module)
+    }
+
+
+@contextmanager
+def recording_by_hooks(model: nn.Module, mask: Tensor | None, sets: int) -> Iterator[list[Recorded]]:
+    """Record the attention weights of all calls inside this block.
+
+    Args:
+        model: any module.
+        mask: bool [B, n] of the points, True at real points; for aggregations, whose rows are those of all sets.
+        sets: number B of sets.
+    """
+    records: list[Recorded] = []
+    fast = torch.backends.mha.get_fastpath_enabled()
+    with ExitStack() as stack:
+        stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
+        torch.backends.mha.set_fastpath_enabled(False)  # it computes a whole layer without calling its attention
+        for name, module in hooked_modules(model).items():
+            if isinstance(module, nn.MultiheadAttention):
+                handles = _record_attention(name, module, records)
+            else:
+                handles = [_record_aggregation(name, module, records, mask, sets)]
+            for handle in handles:
+                stack.callback(handle.remove)
+        yield records
+
+
+def _record_attention(name: str, module: nn.MultiheadAttention, records: list[Recorded]) -> list[Any]:
+    """Ask for the weights of each head, and return to the caller what it asked for."""
+    asked: list[tuple[bool, bool, bool]] = []
+
+    def before(_: nn.Module, arguments: Any, named: Any) -> tuple[Any, Any]:
+        bound = SIGNATURE.bind(module, *arguments, **named)
+        bound.apply_defaults()
+        values = bound.arguments
+        asked.append((values["need_weights"], values["average_attn_weights"], values["query"] is values["key"]))
+        values.update(need_weights=True, average_attn_weights=False)
+        return bound.args[1:], bound.kwargs
+
+    def after(_: nn.Module, arguments: Any, outputs: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor | None]:
+        attended, weights = outputs
+        needed, averaged, is_self = asked.pop()
+        records.append(Recorded(name, (weights if weights.dim() == 4 else weights[None]).detach().cpu(), is_self))
+        if not needed:
+            return attended, None
+        return attended, weights.mean(dim=-3) if averaged else weights
+
+    return [module.register_forward_pre_hook(before, with_kwargs=True), module.register_forward_hook(after)]
+
+
+def _record_aggregation(name: str, module: Any, records: list[Recorded], mask: Tensor | None, sets: int) -> Any:
+    """Compute the gate of an aggregation again: one head per feature of it, one query."""
+    parameters = inspect.signature(module.forward)
+
+    def after(_: nn.Module, arguments: Any, named: Any, output: Tensor) -> None:
+        from torch_geometric.utils import softmax
+
+        bound = parameters.bind(*arguments, **named)
+        bound.apply_defaults()
+        x, index, ptr, size, dim = (bound.arguments[key] for key in ("x", "index", "ptr", "dim_size", "dim"))
+        gate = module.gate_nn(x) if module.gate_mlp is None else module.gate_mlp(x, batch=index, batch_size=size)
+        weights = softmax(gate, index, ptr, size, dim).detach().cpu().flatten(0, -2)  # [rows, heads]
+        if mask is not None and len(weights) == int(mask.sum()):
+            padded = weights.new_zeros(mask.numel(), weights.shape[1])
+            padded[mask.flatten().cpu()] = weights
+            weights = padded
+        weights = weights.unflatten(0, (sets, -1)) if len(weights) % sets == 0 else weights[None]
+        records.append(Recorded(name, weights.transpose(1, 2)[:, :, None], False))
+
+    return module.register_forward_hook(after, with_kwargs=True)
+
+
+def kinds_by_size(records: Sequence[Recorded], sets: int, points: int) -> list[tuple[Recorded, MapKind, Side]]:
+    """The records with the kind of each map and the side of the points, by the sizes of the weights.
+
+    Weights whose keys are the points are read ("reads") if a later attention of the points reads from as many rows,
+    and pooled ("pools") otherwise. Weights of other sets are left out, with a warning that names the module.
+
+    Raises:
+        PointsetError: there are as many points as other rows, so that sizes do not determine the sides.
+    """
+    kinds: list[tuple[Recorded, MapKind, Side]] = []
+    for place, record in enumerate(records):
+        batch, _, queries, keys = record.weights.shape
+        if batch != sets:
+            warnings.warn(
+                f"{record.layer} has attention weights {list(record.weights.shape)} that do not belong to "
+                f"{sets} x {points} points: it is left out",
+                UserWarning,
+                stacklevel=3,
+            )
+        elif record.is_self or points not in (queries, keys):
+            kinds.append((record, "self", "both" if keys == points else "neither"))
+        elif queries == keys:
+            raise PointsetError(f"{record.layer} has {points} queries and {points} keys: give another number of points")
+        elif keys == points:
+            later = [tuple(other.weights.shape[2:]) for other in records[place + 1 :]]
+            kinds.append((record, "reads" if (points, queries) in later else "pools", "keys"))
+        else:
+            kinds.append((record, "writes", "queries"))
+    return kinds
+
+
+def _is_aggregation(module: nn.Module) -> bool:
+    """True for an attentional aggregation of torch-geometric, which may not be installed."""
+    kinds = type(module).__mro__
+    return any(kind.__name__ == AGGREGATION and kind.__module__.startswith("torch_geometric.") for kind in kinds)
