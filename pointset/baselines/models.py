@@ -20,7 +20,7 @@ from pointset.data.local_feature_cache import stored_local_features
 from pointset.data.local_features import common_kind
 from pointset.data.normalize import center_standardize
 from pointset.data.ragged import batches_of_one_size
-from pointset.data.turns import Columns, turned
+from pointset.data.rotations import Columns, rotate
 from pointset.nn.masks import Mask
 from pointset.nn.registry import register
 
@@ -226,7 +226,7 @@ def _views(extract: nn.Module, told: Told, turns: list[Float[Tensor, "3 3"]]) ->
     """The rows of the sets, turned in each of these ways."""
     kind = extract.kind if isinstance(extract, Embedder) else "none"
     sets, columns = told[kind], Columns(local_features=kind)
-    return torch.stack([extract(turned(sets, turn.expand(len(sets), 3, 3), columns)) for turn in turns], dim=1)
+    return torch.stack([extract(rotate(sets, turn.expand(len(sets), 3, 3), columns)) for turn in turns], dim=1)
 
 
 def points_for(model: Any, points: Float[Tensor, "B n d"]) -> Float[Tensor, "B n d"]:

@@ -17,7 +17,7 @@ from pointset.checking.labels import given_and_other, suspicious_labels
 from pointset.checking.nearest import connected, nearest_elsewhere, resampled_distance
 from pointset.checking.oddities import Oddity, odd_axes, odd_counts, odd_extents, odd_sizes
 from pointset.checking.reading import Shapes, read_shapes
-from pointset.data.axes import Axis, turned_up, usual_up
+from pointset.data.axes import Axis, rotate_up, usual_up
 from pointset.data.groups import Grouping, assign_folds, groups_from_names
 from pointset.data.likeness.twins import Surface, fit_surfaces
 from pointset.data.readers.formats import is_mesh_file, suffix_of
@@ -221,7 +221,7 @@ class _Work:
         if _same_points(one, other):
             return True
         axes: list[Axis] = [usual_up([self.shapes.names[row]]) or "z" for row in (first, second)]
-        return axes[0] != axes[1] and _same_points(turned_up(one, axes[0], axes[1]), other)
+        return axes[0] != axes[1] and _same_points(rotate_up(one, axes[0], axes[1]), other)
 
     def _is_mesh(self, row: int) -> bool:
         entry = self.shapes.entries.get(self.shapes.names[row])

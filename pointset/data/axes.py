@@ -1,4 +1,4 @@
-"""Upward axes: the usual one of each file format, turning points from one to another, and the pose of a dataset."""
+"""Upward axes: the usual one of each file format, rotations from one to another, and the pose of a dataset."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,11 +15,11 @@ Axis = Literal["y", "z"]
 FileUp = Literal["x", "y", "z", "-x", "-y", "-z", "auto"]
 """The direction that points up in a file, or "auto" for the usual one of the file format."""
 Pose = Literal["aligned", "upright", "any"]
-TURNED = 0.75
-"""From this share of the scatter of shapes that are turned at random, shapes count as turned at random."""
+RANDOM = 0.75
+"""Share of the scatter of randomly rotated shapes, from which shapes count as randomly rotated."""
 USUAL_AXES: dict[str, Axis] = {".obj": "y", ".glb": "y", ".gltf": "y", ".3mf": "z", ".dae": "z"}
 """Upward axes by file format: glTF (2.0, section 3.4) and 3MF (core, 2.3) define theirs; OBJ does not, but most
-programs write Y up; DAE files state theirs, and `upright_mesh` turns them to Z."""
+programs write Y up; DAE files state theirs, and `upright_mesh` rotates them to Z."""
 UP_TO_Z = {
     "z": [[1.0, 0, 0], [0, 1, 0], [0, 0, 1]],
     "y": [[1.0, 0, 0], [0, 0, -1], [0, 1, 0]],
@@ -39,7 +39,7 @@ def usual_up(names: Iterable[str]) -> Axis | None:
 
 def upright_mesh(mesh: Mesh) -> Mesh:
     """Return the mesh with Z up if its file states another upward axis; see `Mesh.up`."""
-    return replace(mesh, vertices=turned_up(mesh.vertices, mesh.up, "z"), up="z") if mesh.up else mesh
+    return replace(mesh, vertices=rotate_up(mesh.vertices, mesh.up, "z"), up="z") if mesh.up else mesh
 
 
 def check_up(up: str | None) -> None:
@@ -48,40 +48,41 @@ def check_up(up: str | None) -> None:
         raise PointsetError(f"up must be {', '.join(get_args(FileUp)[:-1])} or auto, got {quoted(up)}")
 
 
-def turned_up(rows: np.ndarray, now: str, wanted: Axis, *, normals: bool = False) -> np.ndarray:
+def rotate_up(rows: np.ndarray, now: str, wanted: Axis, *, normals: bool = False) -> np.ndarray:
     """Return rows [..., d] rotated so that the direction that is up `now` becomes the `wanted` axis.
 
     With `normals`, columns 3 to 5 are rotated as well.
     """
     if now == wanted:
         return rows
-    turn = np.array(UP_TO_Z[wanted]).T @ np.array(UP_TO_Z[now])
-    turned = rows.copy()
+    rotation = np.array(UP_TO_Z[wanted]).T @ np.array(UP_TO_Z[now])
+    rotated = rows.copy()
     for first in (0, 3) if normals else (0,):
-        for axis, column in enumerate(np.abs(turn).argmax(axis=1)):
-            turned[..., first + axis] = rows[..., first + column] * int(turn[axis, column])
-    return turned
+        for axis, column in enumerate(np.abs(rotation).argmax(axis=1)):
+            rotated[..., first + axis] = rows[..., first + column] * int(rotation[axis, column])
+    return rotated
 
 
 def recommend_pose(samples: Sequence[tuple[str, NDArray[np.float32]]], up: Axis) -> Pose | None:
     """Recommend a value of `--pose` by the second moments of shapes, given as pairs (class, points [n, 3]).
 
-    The scatter of the moments within classes is compared with its expectation if the shapes were turned at random, and
-    with that of shapes which are turned to their own axes: 1 and 0. A half turn does not change second moments, so that
-    shapes of which some stand on their heads count as aligned.
+    The scatter of the moments within classes is compared with that of randomly rotated shapes (1) and of shapes rotated
+    to their own axes (0). Half turns do not change second moments: upside-down shapes count as aligned.
 
-    Returns "any", if the axes of shapes in one class differ as at random; "upright", if those about `up` do; otherwise
-    "aligned". None, if no class has two shapes with an extent.
+    Returns:
+        "any" if the axes of the shapes of a class differ as at random; "upright" if those about `up` do; else
+        "aligned". None if no class has two shapes with an extent.
     """
     pairs = [(name, moments) for name, points in samples if (moments := _moments(points)) is not None]
-    classes = [np.stack([own for other, own in pairs if other == name]) for name in dict.fromkeys(dict(pairs))]
-    classes = [own for own in classes if len(own) > 1]
+    names = dict.fromkeys(dict(pairs))
+    classes = [np.stack([moments for other, moments in pairs if other == name]) for name in names]
+    classes = [moments for moments in classes if len(moments) > 1]
     if not classes:
         return None
     free = np.array([axis for axis in range(3) if axis != "xyz".index(up)])
-    if _turned(classes, np.arange(3)) > TURNED:
+    if _randomness(classes, np.arange(3)) > RANDOM:
         return "any"
-    return "upright" if _turned(classes, free) > TURNED else "aligned"
+    return "upright" if _randomness(classes, free) > RANDOM else "aligned"
 
 
 def _moments(points: NDArray[np.float32]) -> NDArray[np.float64] | None:
@@ -94,26 +95,25 @@ def _moments(points: NDArray[np.float32]) -> NDArray[np.float64] | None:
     return covariance / np.trace(covariance)
 
 
-def _turned(classes: list[NDArray[np.float64]], free: NDArray[np.int64]) -> float:
-    """The scatter within classes: 0 for shapes turned to their axes, 1 at random; turns keep axes that are not free."""
-    scatter, own_axes, random = 0.0, 0.0, 0.0
+def _randomness(classes: list[NDArray[np.float64]], free: NDArray[np.int64]) -> float:
+    """The scatter within classes: 0 for shapes aligned by their `free` axes, 1 for shapes randomly rotated in them."""
+    scatter, aligned, random = 0.0, 0.0, 0.0
     for moments in classes:
-        mean = _over_turns(moments, free)
+        mean = _mean_over_rotations(moments, free)
         scatter += _scatter(moments)
-        turns = np.tile(np.eye(3), (len(moments), 1, 1))
-        own = np.ix_(np.arange(len(moments)), free, free)
-        turns[own] = np.linalg.eigh(moments[:, free[:, None], free]).eigenvectors
-        own_axes += _scatter(turns.transpose(0, 2, 1) @ moments @ turns)
+        axes = np.tile(np.eye(3), (len(moments), 1, 1))
+        axes[:, free[:, None], free] = np.linalg.eigh(moments[:, free[:, None], free]).eigenvectors
+        aligned += _scatter(axes.transpose(0, 2, 1) @ moments @ axes)
         random += _scatter(mean) + (1 - 1 / len(moments)) * float(((moments - mean) ** 2).sum())
-    return (scatter - own_axes) / (random - own_axes) if random - own_axes > 1e-6 else 0.0
+    return (scatter - aligned) / (random - aligned) if random - aligned > 1e-6 else 0.0
 
 
 def _scatter(moments: NDArray[np.float64]) -> float:
     return float(((moments - moments.mean(axis=0)) ** 2).sum())
 
 
-def _over_turns(moments: NDArray[np.float64], free: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The mean of the moments over all turns that keep the axes that are not free."""
+def _mean_over_rotations(moments: NDArray[np.float64], free: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The mean of the moments over all rotations in the free axes."""
     kept = np.setdiff1d(np.arange(3), free)
     means = np.zeros_like(moments)
     means[:, kept, kept] = moments[:, kept, kept]

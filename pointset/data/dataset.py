@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pointset.configuration import check
-from pointset.data.axes import Axis, check_up, turned_up, usual_up
+from pointset.data.axes import Axis, check_up, rotate_up, usual_up
 from pointset.data.cache.build import CachePlan, load_cache
 from pointset.data.cache.manifest import Sampling
 from pointset.data.catalogue.cards import Card, is_on_disk, list_cards, load_card
@@ -221,7 +221,7 @@ def _turned(cache: PointCache, axes: Sequence[str], up: Axis) -> PointCache:
         rows = np.repeat([axis == now for axis in axes], cache.sizes)
         for name in {"points", "normals"} & {*columns}:
             flat = np.array(columns[name]).reshape(-1, 3)
-            flat[rows] = turned_up(flat[rows], now, up)
+            flat[rows] = rotate_up(flat[rows], now, up)
             columns[name] = flat.reshape(columns[name].shape)
     return cache.with_columns(columns)
 

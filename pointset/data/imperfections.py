@@ -12,8 +12,8 @@ from torch import Generator, Tensor
 
 from pointset.configuration import NonNegative, PositiveShare, Share
 from pointset.data.ragged import zero_padding
+from pointset.data.rotations import Columns
 from pointset.data.transforms import Transform, normal, uniform
-from pointset.data.turns import Columns
 
 THINNEST = 1 / 16
 """The smallest share of a cloud's points that `Thin` keeps."""

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pointset.data.ragged import zero_padding
-from pointset.data.turns import NO_COLUMNS, Columns, turned
+from pointset.data.rotations import NO_COLUMNS, Columns, rotate
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import check_clouds
 
@@ -46,18 +46,18 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
 
 
 def normalize_rows(rows: Tensor, how: str, mask: Tensor | None = None, columns: Columns = NO_COLUMNS) -> Tensor:
-    """As `normalize_points`, of points [B, n, d]: what `columns` names among their other numbers turns with the set.
+    """Normalise points [B, n, d] as `normalize_points` does; the features of `columns` rotate with the set.
 
-    A normalisation of `ABOUT` turns the centred clouds to their principal axes: the longest points up, along z. Axes
-    are the eigenvectors of the covariance, of increasing eigenvalue along x, y and z. The cubes of the coordinates
-    have a positive sum along y and z; along x the sign makes it a rotation. Rotated clouds so become equal, but where
-    an axis or its sign is not determined, small changes can turn a shape: see `half_turns`. Clouds can be turned about
-    z alone (the longer horizontal axis lies along y), or about y alone (along z).
+    A normalisation of `ABOUT` rotates the centred clouds to their principal axes, the eigenvectors of the covariance,
+    of increasing eigenvalue along x, y and z. The cubes of the coordinates have a positive sum along y and z; the sign
+    along x makes it a rotation. Rotated clouds thus become equal, but where an axis or its sign is not determined,
+    small changes can rotate a shape: see `half_turns`. Clouds can be rotated about z alone (the longer horizontal axis
+    is y), or about y alone (the longer horizontal axis is z).
     """
     if how not in NORMALIZATIONS:
         raise PointsetError(f"normalize must be one of {', '.join(NORMALIZATIONS)}, got {quoted(how)}")
     rows = torch.cat([NORMALIZATIONS[how](rows[..., :3], mask), rows[..., 3:]], dim=2)
-    return turned(rows, _turn_to_axes(rows[..., :3], ABOUT[how]), columns) if how in ABOUT else rows
+    return rotate(rows, _rotation_to_axes(rows[..., :3], ABOUT[how]), columns) if how in ABOUT else rows
 
 
 def unit_sphere(points: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -84,13 +84,13 @@ def center_standardize(points: Tensor, mask: Tensor | None = None) -> Tensor:
 
 
 def is_standardized(points: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Bool [B], True for clouds of [B, n, 3] that `standardize` does not change, up to rounding."""
+    """Return bool [B], True for clouds of [B, n, 3] that `standardize` does not change, up to rounding."""
     change = (standardize(points, mask) - zero_padding(points, mask)).abs()
     return change.amax((1, 2)) <= STANDARDIZED if points.numel() else torch.ones(len(points), dtype=torch.bool)
 
 
 def log_size(points: Tensor) -> Tensor:
-    """Log of the root mean square distance of the points [B, n, 3] from their mean, float64 [B]: what scaling removes.
+    """Return the log of the root mean square distance of points [B, n, 3] from their mean, float64 [B].
 
     A cloud without extent has the log of the smallest positive number.
     """
@@ -100,13 +100,13 @@ def log_size(points: Tensor) -> Tensor:
 
 
 ABOUT = {"principal-axes": None, "upright-axes": 2, "upright-axes-y": 1}
-"""Normalisations that turn clouds to axes, and the axis that they turn about."""
+"""Normalisations that rotate clouds to axes, and the axis of rotation."""
 
 
 def half_turns(how: str) -> Float[Tensor, "k 3 3"]:
-    """The identity and the half turns about the axes of a normalisation, which its rule for signs may confuse.
+    """Return the identity and the half turns about the axes of a normalisation, for any choice of their signs.
 
-    Predictions averaged over them do not depend on that rule. With other normalisations there is only the identity.
+    Predictions averaged over them do not depend on the rule for signs. Other normalisations have the identity alone.
     """
     diagonals = [[1.0, 1, 1], [-1, -1, 1], [-1, 1, -1], [1, -1, -1]]
     kept = {None: (0, 1, 2, 3), 2: (0, 1), 1: (0, 2)}[ABOUT[how]] if how in ABOUT else (0,)
@@ -139,7 +139,7 @@ def _normalized(
     return torch.where(measured, normalised, _normalized(points.double(), mask, dims, size_of).to(points.dtype))
 
 
-def _turn_to_axes(centred: Tensor, about: int | None) -> Tensor:
+def _rotation_to_axes(centred: Tensor, about: int | None) -> Tensor:
     """The rotations [B, 3, 3] of centred clouds to their axes, x -> R x; see `normalize_rows`."""
     exact = centred.double().nan_to_num()
     axes = _axes(exact.mT @ exact, about)

@@ -23,7 +23,7 @@ from pointset.data.point_cache import AS_RELEASED, Indices, PointCache, fixed_in
 from pointset.data.preparation import CLOUD_POINTS, Preparation
 from pointset.data.ragged import PaddedSets, mask_of, pad_rows
 from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
-from pointset.data.turns import Columns
+from pointset.data.rotations import Columns
 from pointset.errors import PointsetError, described, quoted
 from pointset.inputs import InputError, as_places
 

@@ -17,7 +17,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from pointset.configuration import Count, LocalFeatures, PointCount, PositiveShare
-from pointset.data.axes import UP_TO_Z, Axis, check_up, turned_up, upright_mesh, usual_up
+from pointset.data.axes import UP_TO_Z, Axis, check_up, rotate_up, upright_mesh, usual_up
 from pointset.data.local_feature_cache import stored_local_features
 from pointset.data.normalize import is_standardized, normalize_rows
 from pointset.data.options import Normalize, Sampler, WithFeatures
@@ -26,8 +26,8 @@ from pointset.data.readers.clouds import Cloud, require_cloud, table_of
 from pointset.data.readers.formats import is_mesh_file, require_shape_file, suffix_of
 from pointset.data.readers.meshes import Mesh
 from pointset.data.readers.reading import read_cloud, read_mesh
+from pointset.data.rotations import Columns
 from pointset.data.sampling import downsample, sample_points
-from pointset.data.turns import Columns
 from pointset.errors import PointsetError, described
 from pointset.inputs import InputError, as_points
 
@@ -142,7 +142,7 @@ class Preparation(OutlierOptions, WithFeatures):
     def _prepare_mesh(self, mesh: Mesh, now: str, seed: int) -> Prepared:
         if lacking := ", ".join(self.further):
             raise PointsetError(f"a mesh has no {lacking}, which the model needs of its points: give a point cloud")
-        mesh = Mesh(turned_up(mesh.vertices, now, self.up), mesh.faces)
+        mesh = Mesh(rotate_up(mesh.vertices, now, self.up), mesh.faces)
         # In training, a set is a random part of a cache whose points are spread evenly; it is not spread evenly itself.
         drawn = self.cloud_points if self.sampler == "uniform" else max(self.cloud_points, self.cache_points)
         cloud = Cloud(*sample_points(mesh, drawn, seed=seed, sampler=self.sampler, normals=True))
@@ -160,8 +160,8 @@ class Preparation(OutlierOptions, WithFeatures):
                 stacklevel=4,
             )
         cloud = _part(cloud, self.cloud_points, seed)
-        normals = None if cloud.normals is None else turned_up(cloud.normals, now, self.up)
-        cloud = dataclasses.replace(cloud, points=turned_up(cloud.points, now, self.up), normals=normals)
+        normals = None if cloud.normals is None else rotate_up(cloud.normals, now, self.up)
+        cloud = dataclasses.replace(cloud, points=rotate_up(cloud.points, now, self.up), normals=normals)
         return self._finished(cloud, None, untouched=untouched)
 
     def _finished(self, cloud: Cloud, mesh: Mesh | None, *, untouched: bool = False) -> Prepared:

@@ -122,7 +122,7 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
 
 
 def seed_for(seed: int, name: str) -> int:
-    """A seed for one shape, which depends only on the dataset's seed and the shape's name."""
+    """Return a seed for one shape, which depends only on the dataset's seed and the shape's name."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "big")
 
 

@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 from pointset.configuration import Checked, NonNegative, Positive, Share
 from pointset.data.axes import Axis
 from pointset.data.ragged import zero_padding
-from pointset.data.turns import NO_COLUMNS, Columns, rotation_matrices, turned, turns_about, with_places
+from pointset.data.rotations import NO_COLUMNS, Columns, rotate, rotation_matrices, rotations_about, with_coordinates
 from pointset.inputs import check_clouds
 
 Augmentation = Callable[..., Tensor]
@@ -113,7 +113,7 @@ class Jitter(Transform):
     def _apply(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         place = points[..., :3]
         noise = normal(place.shape, points, generator).mul_(self.sigma).clamp_(-self.clip, self.clip)
-        return with_places(points, noise.add_(place))
+        return with_coordinates(points, noise.add_(place))
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Shift(Transform):
 
     def _apply(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         offsets = uniform((len(points), 1, 3), -self.limit, self.limit, points, generator)
-        return with_places(points, points[..., :3] + offsets)
+        return with_coordinates(points, points[..., :3] + offsets)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class RotateUp(Transform):
     def _apply(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         limit = math.radians(self.degrees)
         angles = uniform((len(points),), -limit, limit, points, generator)
-        return turned(points, turns_about("xyz".index(self.up), angles), columns)
+        return rotate(points, rotations_about("xyz".index(self.up), angles), columns)
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class RotateAny(Transform):
     """Rotate each cloud by a rotation uniform on SO(3): a unit quaternion of uniform direction."""
 
     def _apply(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
-        return turned(points, rotation_matrices(normal((len(points), 4), points, generator)), columns)
+        return rotate(points, rotation_matrices(normal((len(points), 4), points, generator)), columns)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Drop(Transform):
 def _scaled(points: Tensor, factors: Tensor, columns: Columns) -> Tensor:
     """Sets [B, n, d] times factors [B, 1, 1 or 3], with their normals."""
     normals = torch.nn.functional.normalize(points[..., 3:6] / factors, dim=2) if columns.normals else None
-    return with_places(points, points[..., :3] * factors, normals)
+    return with_coordinates(points, points[..., :3] * factors, normals)
 
 
 def uniform(shape: Sequence[int], low: float, high: float, like: Tensor, generator: Generator) -> Tensor:

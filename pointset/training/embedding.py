@@ -14,7 +14,7 @@ from torch import Tensor
 from pointset.baselines.models import BASELINES, EMBEDDERS
 from pointset.configuration import check
 from pointset.data.arrays import FLAT, as_array
-from pointset.data.axes import Axis, turned_up
+from pointset.data.axes import Axis, rotate_up
 from pointset.data.normalize import log_size
 from pointset.data.options import NORMALS
 from pointset.data.readers.clouds import require_cloud
@@ -142,7 +142,7 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
             require_cloud(rows[:, :3])  # also what has a size alone
         except PointsetError as error:
             raise InputError(f"cloud {index}: {error}") from error
-        return turned_up(rows, self.up, self.model_up_, normals=self._has_normals)
+        return rotate_up(rows, self.up, self.model_up_, normals=self._has_normals)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

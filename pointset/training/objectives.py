@@ -19,8 +19,8 @@ from pointset.data.augmentations import recipe_augmentations
 from pointset.data.batches import Batch, batches
 from pointset.data.dataset import PointSets
 from pointset.data.normalize import half_turns
+from pointset.data.rotations import rotate_by_one_of
 from pointset.data.transforms import Augmentation, Compose
-from pointset.data.turns import turned_by_one_of
 from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
 from pointset.evaluation.predictions import evaluate_in_training
 from pointset.inputs import require_tensor
@@ -109,7 +109,7 @@ class Classification(Objective):
         self.augment: Augmentation
         self.augment, self.mix = recipe_augmentations(recipe.augment, train.up)
         if len(turns := half_turns(train.options.normalize)) > 1:
-            self.augment = Compose((partial(turned_by_one_of, turns), *self.augment.steps))
+            self.augment = Compose((partial(rotate_by_one_of, turns), *self.augment.steps))
         self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
         require_classes(self.train)
         self.classes = train.classes

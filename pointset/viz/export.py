@@ -10,7 +10,7 @@ import trimesh
 from numpy.typing import NDArray
 from trimesh.remesh import subdivide_to_size
 
-from pointset.data.axes import turned_up
+from pointset.data.axes import rotate_up
 from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
@@ -72,7 +72,7 @@ def export_cloud(
     scale, suffix = scale_for(values), path.suffix[1:].lower()
 
     def upright(positions: NDArray[np.float64]) -> NDArray[np.float64]:
-        return turned_up(positions, up or attention.up, "y") if suffix == "glb" else positions  # glTF 2.0, section 3.4
+        return rotate_up(positions, up or attention.up, "y") if suffix == "glb" else positions  # glTF 2.0, section 3.4
 
     if mesh is None:
         coloured = trimesh.PointCloud(upright(cloud), colors=_rgba(scale.colors_of(values), suffix))

@@ -12,7 +12,7 @@ import pointset
 from pointset.checking.check import ORDER, overview
 from pointset.checking.labels import given_and_other, suspicious_labels
 from pointset.checking.oddities import odd_counts, odd_sizes
-from pointset.data.axes import turned_up
+from pointset.data.axes import rotate_up
 from pointset.data.shapes10.build import make_shape
 from pointset.runs.spreadsheets import read_csv
 
@@ -107,7 +107,7 @@ def test_one_cloud_of_many_points_in_other_files(tmp_path):
 def test_obj_files_beside_others_are_the_same_with_y_up_and_others_are_named(tmp_path):
     write_furniture(tmp_path, 8)
     chairs = [make_shape("chair", "train", number) for number in range(2)]
-    upright = trimesh.Trimesh(turned_up(chairs[0].vertices, "z", "y"), chairs[0].faces, process=False)
+    upright = trimesh.Trimesh(rotate_up(chairs[0].vertices, "z", "y"), chairs[0].faces, process=False)
     upright.export(tmp_path / "chair" / "y.obj")
     trimesh.Trimesh(chairs[1].vertices, chairs[1].faces, process=False).export(tmp_path / "chair" / "z.obj")
     found = pointset.check_data(tmp_path, progress=False)

@@ -13,7 +13,7 @@ from toy import bumpy, save, ship
 from pointset.cli import main
 from pointset.commands import trained as trained_models
 from pointset.data import read_mesh, sample_points
-from pointset.data.axes import turned_up
+from pointset.data.axes import rotate_up
 from pointset.runs import records
 from pointset.zoo import pretrained
 
@@ -120,7 +120,7 @@ def test_clouds_with_normals_are_turned_with_them_and_others_refused(normals: Pa
     mesh = read_mesh(normals / "parts" / "class1" / "test" / "7.off")
     rows = np.hstack(sample_points(mesh, 50, seed=0, normals=True))
     np.save(normals / "upright.npy", rows)
-    np.save(normals / "lying.npy", turned_up(rows, "z", "y", normals=True))
+    np.save(normals / "lying.npy", rotate_up(rows, "z", "y", normals=True))
     found = {}
     for name, up in (("upright", "auto"), ("lying", "y"), ("lying", "z")):
         told = asked(capsys, "classify", normals / f"{name}.npy", "--model", normals / "run", "--up", up)

@@ -29,7 +29,7 @@ from pointset.data import (
     augmentation_from_names,
 )
 from pointset.data.batches import Batch, batches
-from pointset.data.turns import Columns, rotation_matrices
+from pointset.data.rotations import Columns, rotation_matrices
 from pointset.training.objectives import Classification
 
 IMPERFECT: list[Any] = [kind(probability=1.0) for kind in (Background, Crop, Uneven, Thin)]

@@ -16,7 +16,7 @@ from toy import random_cache, save, write_clouds_release, write_shapes
 import pointset
 from pointset import DataOptions, PointsetError, load_dataset
 from pointset.data import Mesh, dataset, downsample, load_card, read_mesh, sample_points
-from pointset.data.axes import turned_up, usual_up
+from pointset.data.axes import rotate_up, usual_up
 from pointset.data.catalogue import locate
 from pointset.data.dataset import load_like
 from pointset.data.leakage import repeated_files
@@ -88,7 +88,7 @@ def test_the_embedded_data_set_is_built_at_first_use_and_turned_to_the_axis_of_a
         assert (len(data), data.classes, data.up, data.name) == (count, list(card.classes), "y", "shapes10")
     with pytest.warns(UserWarning, match="shapes10 has Y up, and the model's shapes have Z up"):
         turned = load_like(data.describe() | {"up": "z", "source": "/another"}, "test", "shapes10")
-    np.testing.assert_allclose(turned.points.numpy(), turned_up(data.points.numpy(), "y", "z"), atol=1e-6)
+    np.testing.assert_allclose(turned.points.numpy(), rotate_up(data.points.numpy(), "y", "z"), atol=1e-6)
     (home / "datasets" / "shapes10" / "mug" / "train" / "mug_0001.off").unlink()
     with pytest.raises(PointsetError, match=r"has 9 train shapes where shapes10 has 10: delete that folder"):
         load_dataset("shapes10", points=7, cache_points=9)
@@ -140,7 +140,7 @@ def load(data: Path, **options: Any) -> pointset.PointSets:
 
 def with_objs_turned(sets: pointset.PointSets, normals: bool = False) -> list[np.ndarray]:
     pairs = zip(sets.names, sets.points.numpy(), strict=True)
-    return [turned_up(cloud, "y", "z", normals=normals) if name.endswith(".obj") else cloud for name, cloud in pairs]
+    return [rotate_up(cloud, "y", "z", normals=normals) if name.endswith(".obj") else cloud for name, cloud in pairs]
 
 
 def test_a_folder_of_obj_files_is_not_taken_for_z_up_in_silence(objs):
@@ -176,7 +176,7 @@ def test_obj_files_beside_others_are_turned_as_one_file_would_be(objs, tmp_path)
 
 def test_a_file_is_turned_to_the_axis_of_the_model(objs, few):
     model = load(few).preparation  # OFF files: z
-    path = write_obj(objs / "upright.obj", turned_up(CORNERS, "z", "y"))
+    path = write_obj(objs / "upright.obj", rotate_up(CORNERS, "z", "y"))
     upright = model.prepare(write_obj(objs / "z.obj", CORNERS), up="z")
     with pytest.warns(UserWarning, match=r"\.obj files usually have Y up.*Z up.*rotated; --up z") as warned:
         turned = model.prepare(path)
@@ -202,7 +202,7 @@ def test_a_file_stands_as_files_of_its_kind_in_training(objs, tmp_path, up):
     np.testing.assert_allclose(mesh.vertices, CORNERS)
     other = "z" if up is None else "y"
     turned = model.prepare(tmp_path / "a.npy", up=other).raw
-    np.testing.assert_allclose(turned, turned_up(raw, other, model.up))
+    np.testing.assert_allclose(turned, rotate_up(raw, other, model.up))
 
 
 def test_another_dataset_is_turned_to_the_axis_of_the_model(objs, few):

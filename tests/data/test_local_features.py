@@ -27,7 +27,7 @@ from pointset.data.local_features import (
     common_kind,
 )
 from pointset.data.normalize import ABOUT
-from pointset.data.turns import Columns
+from pointset.data.rotations import Columns
 from pointset.errors import PointsetError
 
 N = 200

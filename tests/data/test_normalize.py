@@ -10,7 +10,7 @@ import pointset
 from pointset.data import normalize_points
 from pointset.data.axes import recommend_pose
 from pointset.data.normalize import ABOUT, NORMALIZATIONS, half_turns, is_standardized
-from pointset.data.turns import turned_by_one_of
+from pointset.data.rotations import rotate_by_one_of
 
 HOWS = sorted(NORMALIZATIONS)
 MOVING = [how for how in HOWS if how != "none"]
@@ -126,7 +126,7 @@ def test_turned_clouds_become_equal(how, lopsided):
 def test_half_turns_are_rotations_that_keep_the_axes():
     hows = ("none", "upright-axes", "upright-axes-y", "principal-axes")
     assert [len(half_turns(how)) for how in hows] == [1, 2, 2, 4]
-    turned = turned_by_one_of(half_turns("principal-axes"), torch.ones(64, 5, 4), torch.Generator().manual_seed(0))
+    turned = rotate_by_one_of(half_turns("principal-axes"), torch.ones(64, 5, 4), torch.Generator().manual_seed(0))
     signs = [(1, 1, 1, 1), (-1, -1, 1, 1), (-1, 1, -1, 1), (1, -1, -1, 1)]
     assert {tuple(row) for row in turned[:, 0].tolist()} == {*signs}
 

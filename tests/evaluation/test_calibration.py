@@ -17,7 +17,7 @@ from toy import train_run
 
 import pointset
 from pointset import Evaluation, PointsetError, Recipe
-from pointset.data.axes import UP_TO_Z, turned_up
+from pointset.data.axes import UP_TO_Z, rotate_up
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.preparation import Preparation
 from pointset.evaluation.calibration import brier_score, fit_temperature, probabilities, reliability
@@ -229,8 +229,8 @@ def test_every_direction_is_rotated_to_point_up(up):
     assert np.linalg.det(UP_TO_Z[up]) == pytest.approx(1)
     direction = DIRECTIONS[up]
     rows = np.array([[*direction, *(2 * direction), 7.0]])
-    assert turned_up(rows, up, "z", normals=True).tolist() == [[0, 0, 1, 0, 0, 2, 7]]
-    assert turned_up(rows, up, "y", normals=True).tolist() == [[0, 1, 0, 0, 2, 0, 7]]
+    assert rotate_up(rows, up, "z", normals=True).tolist() == [[0, 0, 1, 0, 0, 2, 7]]
+    assert rotate_up(rows, up, "y", normals=True).tolist() == [[0, 1, 0, 0, 2, 0, 7]]
 
 
 def test_low_confidence_names_the_options_to_try_and_classifies_nothing_again(tmp_path, capsys, monkeypatch):

@@ -16,7 +16,7 @@ from scipy.ndimage import find_objects, label
 
 import pointset
 from pointset import AttentionMap, PointsetError
-from pointset.data.axes import turned_up
+from pointset.data.axes import rotate_up
 from pointset.data.preparation import Preparation
 from pointset.viz import (
     Camera,
@@ -227,7 +227,7 @@ def test_a_bare_picture_has_no_empty_band(attention, cloud):
 
 @pytest.mark.parametrize("up", ["x", "y"])
 def test_pictures_have_the_upward_axis_of_the_preparation(attention, cloud, up):
-    turned = turned_up(cloud, "z", up)
+    turned = rotate_up(cloud, "z", up)
     reads = dataclasses.replace(attention(), up=up)
     expected = dots(clouds_of(draw_maps(attention(), cloud))[0])
     for options in ({}, {"camera": Camera(up=up)}, {"up": up, "camera": Camera()}):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pointset.data.axes import turned_up, usual_up
+from pointset.data.axes import rotate_up, usual_up
 from pointset.data.cache.build import sample_shape
 from pointset.data.cache.manifest import Sampling, cache_faults, read_manifest
 from pointset.data.catalogue.folders import list_to_look
@@ -101,7 +101,7 @@ def look_at(
                 failures[entry.name] = entry.skipped
                 return None
             remarks.update({entry.name: entry.remarks} if entry.remarks else {})
-            return turned_up(arrays["points"], usual_up([entry.name]) or axis, axis) if axis else arrays["points"]
+            return rotate_up(arrays["points"], usual_up([entry.name]) or axis, axis) if axis else arrays["points"]
 
         samples = [*_samples(classes, of_files, cloud)]
         if failures:

@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
+from pointset.data.rotations import rotations_about
 from pointset.data.transforms import normal, uniform
-from pointset.data.turns import turns_about
 
 Points = Float[Tensor, "B n 3"]
 Root = Callable[[Tensor], Tensor]
@@ -136,7 +136,7 @@ def rotation(points: Points, degrees: float, generator: Generator) -> Points:
     """Turn about the x axis, then y, then z: each by an angle of random sign, uniform within 2.5 degrees of a value."""
     angles = torch.deg2rad(_around((len(points), 3), degrees, 2.5, points, generator))
     for axis, angle in enumerate(angles.unbind(1)):
-        points = points @ turns_about(axis, angle)
+        points = points @ rotations_about(axis, angle)
     return points
 
 

@@ -1,4 +1,4 @@
-"""Turn shapes: rotations of a batch of sets, with the numbers of their points that have a direction."""
+"""Rotate a batch of sets, with the features of their points that have a direction."""
 
 from typing import NamedTuple
 
@@ -10,45 +10,47 @@ from pointset.data.local_features import WIDTHS, rotate_local_features
 
 
 class Columns(NamedTuple):
-    """Which numbers of a point, beside its coordinates, turn with the shape."""
+    """Features of a point that rotate with the shape."""
 
     normals: bool = False
     """Columns 3 to 5 are unit normals."""
     local_features: LocalFeatures = "none"
-    """The last columns are numbers of this kind; see `pointset.data.local_features`."""
+    """The last columns are local features of this kind; see `pointset.data.local_features`."""
 
 
 NO_COLUMNS = Columns()
 
 
-def turned_by_one_of(
+def rotate_by_one_of(
     matrices: Tensor, points: Tensor, generator: Generator, mask: Tensor | None = None, *, columns: Columns = NO_COLUMNS
 ) -> Tensor:
-    """The sets [B, n, d], each turned about the origin by one of the matrices [k, 3, 3], chosen at random."""
+    """Return the sets [B, n, d], each rotated about the origin by one of the matrices [k, 3, 3], chosen at random."""
     chosen = torch.randint(len(matrices), (len(points),), generator=generator)
-    return turned(points, matrices[chosen].to(points), columns)
+    return rotate(points, matrices[chosen].to(points), columns)
 
 
-def turned(points: Tensor, matrices: Tensor, columns: Columns = NO_COLUMNS) -> Tensor:
-    """The sets [B, n, d], turned about the origin by rotations [B, 3, 3], with what turns with them."""
+def rotate(points: Tensor, matrices: Tensor, columns: Columns = NO_COLUMNS) -> Tensor:
+    """Return the sets [B, n, d], rotated about the origin by matrices [B, 3, 3], with the features of `columns`."""
     inverse = matrices.mT
-    changed = with_places(points, points[..., :3] @ inverse, points[..., 3:6] @ inverse if columns.normals else None)
+    changed = with_coordinates(
+        points, points[..., :3] @ inverse, points[..., 3:6] @ inverse if columns.normals else None
+    )
     if width := WIDTHS[columns.local_features]:
-        numbers = rotate_local_features(points[..., -width:], matrices, columns.local_features)
-        changed = torch.cat([changed[..., :-width], numbers], dim=2)
+        features = rotate_local_features(points[..., -width:], matrices, columns.local_features)
+        changed = torch.cat([changed[..., :-width], features], dim=2)
     return changed
 
 
-def with_places(points: Tensor, places: Tensor, normals: Tensor | None = None) -> Tensor:
-    """The points [B, n, d] with new coordinates and, if given, new normals."""
+def with_coordinates(points: Tensor, coordinates: Tensor, normals: Tensor | None = None) -> Tensor:
+    """Return the points [B, n, d] with new coordinates and, if given, new normals."""
     if points.shape[2] == 3:
-        return places
-    changed = [places] if normals is None else [places, normals]
+        return coordinates
+    changed = [coordinates] if normals is None else [coordinates, normals]
     return torch.cat([*changed, points[..., 3 * len(changed) :]], dim=2)
 
 
-def turns_about(axis: int, angles: Tensor) -> Tensor:
-    """Rotations [B, 3, 3] about one axis by angles [B], of column vectors; row vectors times them turn back."""
+def rotations_about(axis: int, angles: Tensor) -> Tensor:
+    """Return the rotations [B, 3, 3] of column vectors about one axis by angles [B]; of row vectors, their inverse."""
     first, second = (axis + 1) % 3, (axis + 2) % 3
     matrices = torch.eye(3, dtype=angles.dtype, device=angles.device).repeat(len(angles), 1, 1)
     matrices[:, first, first] = matrices[:, second, second] = angles.cos()
@@ -58,7 +60,7 @@ def turns_about(axis: int, angles: Tensor) -> Tensor:
 
 
 def rotation_matrices(quaternions: Tensor) -> Tensor:
-    """Rotation matrices [B, 3, 3] of quaternions [B, 4] (w, x, y, z), which are normalised first; none may be zero."""
+    """Return the rotation matrices [B, 3, 3] of quaternions [B, 4] (w, x, y, z), not zero, of any norm."""
     w, x, y, z = torch.nn.functional.normalize(quaternions, dim=1).unbind(1)
     rows = (
         (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
