@@ -67,8 +67,7 @@ def compare(
     Args:
         file: An experiment file (TOML), such as those in scripts/experiments, or a set problem without meshes, whose
             published results stand beside ours: max-regression, clustering, counting or anomaly; or the folder of a
-            comparison. It sets everything that affects the results; only --models, --data, --seeds, --steps and
-            --threads change that.
+            comparison. It has all options; of the flags, only models, data, seeds, steps and threads change them.
         models: Names from `pointset zoo`; with FILE, the rows to run.
         data: Name of a card, or a folder; default: shapes10.
         seeds: Seeds, one run per model, size and seed; default: 0 1 2.

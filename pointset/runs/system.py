@@ -1,19 +1,12 @@
-"""What processes ask of the system: flushed files, signals, free cores, memory; as Linux and macOS have it."""
+"""Flushed files, running processes and signals, on Linux and macOS."""
 
-import ctypes
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Options of mallopt(3)."""
-KEPT, KEPT_BEFORE = 2**30, 2**25
-"""Bytes, above which memory is given back; the most that mallopt(3) promises to take for M_MMAP_THRESHOLD."""
 
 
 def sync(path: Path) -> None:
@@ -26,7 +19,7 @@ def sync(path: Path) -> None:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process with this number runs."""
+    """Return True if a process with this number runs."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -34,31 +27,6 @@ def is_running(process: int) -> bool:
     except (PermissionError, OverflowError):  # a process of another user; a number that is too large
         pass
     return True
-
-
-def share_cores(fixed: bool) -> None:
-    """Let idle threads of OpenMP sleep in place of spinning and, unless `fixed`, take only cores that are free.
-
-    Has no effect once torch is imported, and leaves what the environment says already. Spinning threads doubled the
-    processor time of `pointset classify FOLDER` on a machine with other work. `fixed` is for what has to give the same
-    bits when it goes on: sums depend on the number of threads.
-    """
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # GNU's OpenMP, of torch for Linux
-    os.environ.setdefault("KMP_BLOCKTIME", "0")  # LLVM's and Intel's
-    if not fixed and hasattr(os, "getloadavg"):
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores - round(os.getloadavg()[0]))))
-
-
-def keep_freed_memory() -> None:
-    """Let glibc keep the memory of freed tensors, which it otherwise gives back, to fault its pages in again.
-
-    A training step of width 64 to 128 on 180 points takes a tenth less processor time, predictions of 1,024 points by
-    ISABs a quarter; results and the peak of memory stay.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None  # glibc's alone
-    if mallopt is not None and any(mallopt(M_MMAP_THRESHOLD, size) for size in (KEPT, KEPT_BEFORE)):
-        mallopt(M_TRIM_THRESHOLD, KEPT)
 
 
 @contextmanager

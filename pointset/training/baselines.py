@@ -17,7 +17,6 @@ from pointset.data.normalize import half_turns
 from pointset.data.point_sets import PointSets
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.progress import followed
-from pointset.runs.system import keep_freed_memory
 from pointset.training.checkpoints import EpochRow, Fitted, RunFolder, describe_run, make_fitted
 from pointset.training.out_of_fold import FOLDS, out_of_fold_temperature
 from pointset.training.recipe import Recipe
@@ -40,7 +39,6 @@ def set_pose(baseline: Baseline, train: PointSets) -> None:
 
 def extract_rows(baseline: Baseline, sets: PointSets, progress: bool, what: str = "features") -> list[Tensor]:
     """The rows of all shapes, one block [N, views, width] for each extractor."""
-    keep_freed_memory()
     sets = sets.with_local_features(baseline.local_features)
     batches = fixed_batches(sets, 64)
     shown = followed(batches, f"computing {what}", "shape", len(sets), show=progress, size=lambda one: len(one.labels))

@@ -25,7 +25,6 @@ from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import require_model
 from pointset.runs.progress import on_terminal, progress_bar
-from pointset.runs.system import keep_freed_memory
 from pointset.training.baselines import baseline_of, fit_baseline
 from pointset.training.checkpoints import (
     Callback,
@@ -180,7 +179,6 @@ class Training:
 
     def fit(self, run: str | Path | None, description: Callable[[], dict[str, Any]], progress: bool) -> Fitted:
         """Train to the end, from the state of the folder `run`, whose run.json is `description`."""
-        keep_freed_memory()
         with ExitStack() as held:
 
             def enter_folder() -> Checkpoint:

@@ -23,7 +23,6 @@ from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError, described
 from pointset.inputs import InputError, as_sets, require_tensor
 from pointset.nn.layers import in_evaluation_mode
-from pointset.runs.system import keep_freed_memory
 
 LEAST_PROBABILITY = 0.5
 """A prediction has low confidence if its probability is smaller: that of the other classes together is larger."""
@@ -147,7 +146,6 @@ def _results(
     model: nn.Module, sets: Sets, batch_size: int, compute: Callable[[Tensor, Tensor | None], list[Tensor]]
 ) -> list[Tensor]:
     """What `compute` gives for all sets, in float32 on the model's device."""
-    keep_freed_memory()
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     if isinstance(sets, PointSets):
         sets = fixed_batches(sets.with_local_features(getattr(model, "local_features", "none")), batch_size)

@@ -1,6 +1,7 @@
 """The command line: exit codes, one clear line for a mistake, JSON for programs, and `pointset classify`."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ from command_line import asked, fail, options_of_commands, succeed
 from toy import TETRAHEDRON, train_run
 
 import pointset
-from pointset.cli import main, of_memory
+from pointset.cli import configure_process, main, of_memory
 from pointset.runs.spreadsheets import read_csv
 from pointset.training.recipe import Recipe
 from pointset.zoo import models
@@ -110,6 +111,27 @@ def test_the_memory_errors_of_torch_and_numpy_are_recognised():
         assert re.search(r"allocate \d", str(caught.value))
     assert not of_memory(RuntimeError("a tensor has another shape"))
     assert not of_memory(ValueError("out of memory"))
+
+
+@pytest.mark.parametrize(("load", "threads"), [(0.2, "8"), (6.4, "2"), (30.0, "1"), (6.4, None)])
+def test_threads_sleep_when_idle_and_take_free_cores(load, threads, monkeypatch):
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    for name in (
+        "OMP_WAIT_POLICY",
+        "KMP_BLOCKTIME",
+        "OMP_NUM_THREADS",
+        "MALLOC_TRIM_THRESHOLD_",
+        "MALLOC_MMAP_THRESHOLD_",
+    ):
+        monkeypatch.setenv(name, "")  # restored at the end
+        monkeypatch.delenv(name)
+    configure_process(fixed_threads=threads is None)
+    assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert os.environ.get("OMP_NUM_THREADS") == threads
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    configure_process(fixed_threads=False)
+    assert os.environ["OMP_NUM_THREADS"] == "3", "a variable of the user stays"
 
 
 def test_a_run_is_evaluated_on_sets_of_another_size_and_where_its_data_has_moved(capsys, clouds_folder, tmp_path):

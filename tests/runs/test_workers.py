@@ -1,4 +1,4 @@
-"""Work in other processes, of which a killed one affects only its run; Ctrl-C and SIGTERM; shared cores; progress."""
+"""Work in other processes, of which a killed one affects only its run; Ctrl-C and SIGTERM; progress."""
 
 import importlib
 import os
@@ -185,21 +185,6 @@ def test_a_worker_ends_with_its_parent():
         child = psutil.Process(int(process.stdout.readline()))
         process.kill()
     child.wait(timeout=20)
-
-
-@pytest.mark.parametrize(("load", "threads"), [(0.2, "8"), (6.4, "2"), (30.0, "1"), (6.4, None)])
-def test_threads_sleep_when_idle_and_take_free_cores(load, threads, monkeypatch):
-    monkeypatch.setattr(system.os, "getloadavg", lambda: (load, load, load))
-    monkeypatch.setattr(system.os, "sched_getaffinity", lambda _: set(range(8)))
-    for name in ("OMP_WAIT_POLICY", "KMP_BLOCKTIME", "OMP_NUM_THREADS"):
-        monkeypatch.setenv(name, "")  # restored at the end
-        monkeypatch.delenv(name)
-    system.share_cores(fixed=threads is None)
-    assert system.os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
-    assert system.os.environ.get("OMP_NUM_THREADS") == threads
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    system.share_cores(fixed=False)
-    assert system.os.environ["OMP_NUM_THREADS"] == "3", "what the user says stays"
 
 
 @pytest.mark.parametrize(

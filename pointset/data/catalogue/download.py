@@ -62,9 +62,10 @@ def download(urls: Sequence[str], target: Path, expected: Download, *, progress:
 
     pooch.get_logger().setLevel(logging.WARNING)
     checksum = next((f"{kind}:{value}" for kind in ("sha256", "md5") if (value := getattr(expected, kind))), None)
-    reasons = []
+    reasons, part = [], target.with_name(f".{target.name}.part")  # a folder
+    shutil.rmtree(part, ignore_errors=True)  # of an interrupted download
     for url in urls:
-        registry = pooch.create(target.parent, "", registry={target.name: checksum}, retry_if_failed=RETRIES)
+        registry = pooch.create(part, "", registry={target.name: checksum}, retry_if_failed=RETRIES)
         registry.urls = {target.name: url}
         with (
             full_disk_reported(target),
@@ -75,10 +76,13 @@ def download(urls: Sequence[str], target: Path, expected: Download, *, progress:
             except (requests.RequestException, ValueError) as error:  # pooch raises ValueError for a wrong checksum
                 reasons.append(f"{url}: {one_line(error, REPEATED)}")
                 continue
-        if not (fault := _fault(target, Download(size=expected.size))):
+        if not (fault := _fault(part / target.name, Download(size=expected.size))):
+            (part / target.name).replace(target)
+            part.rmdir()
             return target
-        target.unlink()
         reasons.append(f"{url}: {fault}")
+        (part / target.name).unlink()
+    shutil.rmtree(part, ignore_errors=True)
     raise PointsetError(
         f"{target.name} could not be downloaded ({'; '.join(reasons)}): run the same command again, or get the file in "
         f"another way and save it as {target}"
