@@ -1,4 +1,4 @@
-"""`pointset attend`: from a mesh or a point cloud to a picture of what a trained model attends to."""
+"""`pointset attend`: from a mesh or a point cloud to a picture of the attention of a trained model."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,7 +27,7 @@ from pointset.zoo.pretrained import USUAL, list_pretrained
 
 STILLS = (".png", ".svg", ".pdf")
 COMPANIONS = ("rff-pma4.modelnet40-1024", USUAL, "dumlp16-max+dumlp16.modelnet40-1024")
-"""Trained models that join the chosen one on a live page, as many as it takes."""
+"""Pretrained models beside the chosen one on a live page."""
 
 
 def attend(
@@ -47,7 +47,7 @@ def attend(
     up: Up = "auto",
     remove_outliers: bool | None = None,
 ) -> Result:
-    """Draw what a trained model attends to on one shape, and print its prediction.
+    """Draw the attention of a trained model on one shape, and print its prediction.
 
     The suffix of the output file sets the format: .html is an interactive 3D page with every layer; .png, .svg and .pdf
     show all heads and queries of one layer, or the ones that you name; .ply and .glb are coloured meshes for MeshLab or
@@ -68,9 +68,9 @@ def attend(
         check_: Check which explanation is faithful: remove points in the order of attention, gradients, occlusion and
             others, and print how far the probability falls; a page shows the curves too.
         live: Write a page that runs the model, and other trained models of the package with the same classes.
-        bare: Draw a still picture without title and note, for a caption of your own.
-        points: Number of points to sample on the mesh, or to take of a cloud; default: as many as the model was trained
-            on, which gives the prediction of `pointset classify`.
+        bare: Draw a still picture without title and note.
+        points: Number of points to sample on the mesh, or to take of a cloud; default: the number of points in
+            training, which gives the prediction of `pointset classify`.
         seed: Seed for sampling points on the mesh.
         remove_outliers: Remove outliers of a point cloud; default: as in training.
     """
@@ -134,7 +134,7 @@ def attend(
     if best.low_confidence:
         text[-1] += f": {low_confidence_advice(trained)}"
     if trained.description["model"].get("members"):
-        text.append("drawn: what its network looked at; the class is that of several classifiers, multiplied")
+        text.append("the maps are of the network of the ensemble; the class is that of the ensemble")
     if seen.support is not None:
         text.append(str(seen.support))
     if checks:

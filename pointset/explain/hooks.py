@@ -1,4 +1,4 @@
-"""Attention weights of modules of torch and torch-geometric, recorded by hooks that leave the outputs as they are.
+"""Attention weights of modules of torch and torch-geometric, recorded by hooks that do not change outputs.
 
 Found are `torch.nn.MultiheadAttention`, which `nn.TransformerEncoder` and the set attention of torch-geometric
 (`SetTransformerAggregation`, `InducedSetAttentionBlock`, `PoolingByMultiheadAttention`) contain, and torch-geometric's

@@ -52,7 +52,7 @@ def export_cloud(
         up: the upward axis of the points; None means that of the map.
 
     Raises:
-        PointsetError: cloud and map do not belong together, the points do not lie on the mesh, the map has no such head
+        PointsetError: cloud and map do not belong together, the points are not on the mesh, the map has no such head
             or query, or the path has another suffix or cannot be written.
 
     Example:
@@ -109,7 +109,7 @@ def require_on_mesh(points: NDArray[np.float64], mesh: Mesh) -> None:
     if not are_inside or (len(points) > 10 and extent.max() < size.max() / 10):
         own, other = (np.array2string(side, precision=3) for side in (extent, size))
         raise PointsetError(
-            f"the points, of size {own}, do not lie on the mesh, of size {other}: give them as sampled, before "
+            f"the points, of size {own}, are not on the mesh, of size {other}: give them as sampled, before "
             "normalisation"
         )
 

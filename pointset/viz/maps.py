@@ -54,9 +54,9 @@ def draw_maps(
         up: the upward axis of the points; None means that of the camera, or of the model's preparation.
         camera: the camera of all panels.
         title: title of the picture.
-        bare: leave title and note out, for your own caption.
+        bare: leave title and note out.
         width: "column" (3.25 inches) or "page" (6.75) of a paper; implies `bare`.
-        ax: draw into these axes of your own figure, one per panel, without title, note and colour bar.
+        ax: draw into these axes of an existing figure, one per panel, without title, note and colour bar.
 
     Returns:
         The picture, or the figure of `ax`.

@@ -28,7 +28,7 @@ MEANINGS = {
     "writes": "which points read each inducing point back",
     "pools": "what each seed pools",
     "self": "what the ringed points read",
-    "decides": "the points that decide: without all others the logits are the same",
+    "decides": "the support: without all other points the logits are the same",
 }
 
 

@@ -226,7 +226,7 @@ def test_attend_prints_it_and_draws_it(tmp_path: Path, capsys) -> None:
     assert found["layers"] == [{"layer": "support", "kind": "decides", "shape": [1, 1, N]}]
     assert 0 < found["support"]["deciding"] <= 8
     assert found["support"]["change"] < 1e-5
-    assert "the points that decide" in (tmp_path / "page.html").read_text()
+    assert "the support: without all other points" in (tmp_path / "page.html").read_text()
 
 
 def test_of_a_product_of_classifiers_the_network_is_looked_into() -> None:

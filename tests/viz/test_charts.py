@@ -264,7 +264,7 @@ def test_attention_goes_back_to_the_surface(tmp_path):
 @pytest.mark.parametrize(("scale", "shift"), [(0.3, (0, 0, 0)), (1.3, (5, 0, 0)), (0.05, (5, 0, 0))])
 def test_points_that_are_not_on_the_mesh_are_an_error(scale, shift, tmp_path):
     points = np.asarray(sample_points(BOX, 200, seed=0), dtype=np.float64)
-    with pytest.raises(PointsetError, match="do not lie on the mesh"):
+    with pytest.raises(PointsetError, match="are not on the mesh"):
         export_cloud(pools(np.full(200, 1 / 200)), (points - (5, 0, 0)) * scale + shift, tmp_path / "a.ply", mesh=BOX)
     assert list(tmp_path.iterdir()) == []
 

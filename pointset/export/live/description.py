@@ -170,7 +170,7 @@ class Describer:
             return self._fields(module, known, factor=module.score.factor, names=names)
         if isinstance(module, StatisticPool):
             if type(module).of_statistics is not StatisticPool.of_statistics:
-                raise self.unsupported(f"is of type {type(module).__name__} with an of_statistics of its own")
+                raise self.unsupported(f"is of type {type(module).__name__} that overrides of_statistics")
             return self._fields(module, known, layer=self.path)
         return self._fields(module, known)
 
