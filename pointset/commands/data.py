@@ -55,7 +55,7 @@ def show(
     output: Annotated[Path | None, out_file("a picture", ".png", ".svg")] = None,
     split_seed: int = 0,
     up: Literal["y", "z", "auto"] = "auto",
-    labels: Path | None = None,
+    labels: str | None = None,
     write_labels: Annotated[Path | None, written_file("a table", ".csv")] = None,
 ) -> Result:
     """Show a dataset's card; or for a folder, count the shapes of each class and draw some of them.
@@ -92,7 +92,7 @@ def check(
     *,
     output: Annotated[Path | None, out_file("a page or a table", ".html", ".htm", ".csv")] = None,
     up: Annotated[Literal["y", "z", "auto"], COMMON] = "auto",
-    labels: Path | None = None,
+    labels: str | None = None,
     seed: Seed = 0,
 ) -> Result:
     """Read every shape once and find what would make a figure untrue: twins, wrong labels, odd shapes, unread files.
@@ -116,7 +116,7 @@ def check(
     from pointset.viz.check_page import TITLES, make_check_page
 
     started = time.perf_counter()
-    found = check_data(data, up=None if up == "auto" else up, labels=labels and str(labels), seed=seed)
+    found = check_data(data, up=None if up == "auto" else up, labels=labels, seed=seed)
     if output is not None:
         found.save(output) if output.suffix.lower() == ".csv" else make_check_page(found).save(output)
     rows: Table = []
@@ -154,13 +154,13 @@ def check(
     return Result(about | {"sentences": [line for line in lines if isinstance(line, str)]}, *lines)
 
 
-def _look(data: str, output: Path | None, up: str, split_seed: int, labels: Path | None) -> Result:
+def _look(data: str, output: Path | None, up: str, split_seed: int, labels: str | None) -> Result:
     """Count the shapes and draw a few of them."""
     from pointset.data.axes import recommend_pose
     from pointset.data.cache.inspection import PER_CLASS, look_at
     from pointset.data.catalogue.locate import home, make_folder
 
-    overview, samples = look_at(data, split_seed=split_seed, up=up, labels=labels and str(labels))
+    overview, samples = look_at(data, split_seed=split_seed, up=up, labels=labels)
     names, clouds = zip(*samples, strict=True)
     shown = [row for row, name in enumerate(names) if names[:row].count(name) < PER_CLASS]
     axis = overview["up"]
@@ -172,12 +172,12 @@ def _look(data: str, output: Path | None, up: str, split_seed: int, labels: Path
     return Result(overview, *_in_words(overview))
 
 
-def _write_labels(data: str, path: Path, split_seed: int, labels: Path | None) -> Result:
+def _write_labels(data: str, path: Path, split_seed: int, labels: str | None) -> Result:
     """Write the table of files, labels, splits and groups."""
     from pointset.data.catalogue.folders import label_rows
     from pointset.data.catalogue.locate import locate_data
 
-    rows = label_rows(locate_data(data)[1], seed=split_seed, labels=labels and str(labels))
+    rows = label_rows(locate_data(data)[1], seed=split_seed, labels=labels)
     write_for_user(path, lambda temporary: temporary.write_text(as_csv(rows), encoding="utf-8"))
     columns = " and ".join(name for name in rows[0] if name != "file")
     return Result({"table": str(path), "files": len(rows)}, f"{columns} of {counted(len(rows), 'file')} in {path}")

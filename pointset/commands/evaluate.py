@@ -25,7 +25,7 @@ def evaluate(
     *,
     model: Model = None,
     data: str | None = None,
-    labels: Path | None = None,
+    labels: str | None = None,
     split: Literal["train", "test"] = "test",
     output: Predictions | None = None,
     calibrate: bool = False,
@@ -63,7 +63,7 @@ def evaluate(
 
     trained = load_model(model)
     trained.on_device()
-    sets = load_like(trained.data, split, data, on_error, points, up, remove_outliers, labels and str(labels))
+    sets = load_like(trained.data, split, data, on_error, points, up, remove_outliers, labels)
     evaluation = evaluate_sets(trained.network, sets)
     prediction = evaluation.prediction
     assert prediction is not None
