@@ -14,8 +14,8 @@ from pointset.data.cache.manifest import CacheEntry, Sampling, Source, read_mani
 from pointset.data.catalogue.folders import list_to_look
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released, read_released
-from pointset.data.dataset import on_one_axis, with_axis
 from pointset.data.options import SPLITS, DataOptions
+from pointset.data.orientation import on_one_axis, with_axis
 from pointset.data.point_cache import PointCache
 from pointset.data.point_sets import PointSets
 from pointset.data.unusable import UnreadableShapesError

@@ -55,8 +55,8 @@ def evaluate(
             card's, and for other files what `classify` assumes. Shapes with another axis are rotated.
     """
     from pointset.data.catalogue.folders import ShapeFile
-    from pointset.data.dataset import is_split_by_hash, load_like
     from pointset.data.leakage import repeated_files
+    from pointset.data.reload import is_split_by_hash, load_like
     from pointset.evaluation import evaluate as evaluate_sets
     from pointset.evaluation.predictions import validation_temperature
     from pointset.evaluation.shape_files import guess, write_guesses

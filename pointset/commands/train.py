@@ -69,8 +69,8 @@ def train(
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
     """
-    from pointset.data.dataset import has_test_split
     from pointset.data.leakage import divided_groups, repeated_files
+    from pointset.data.reload import has_test_split
     from pointset.training.processes import is_main
 
     if data is None and model is None:
@@ -148,8 +148,9 @@ def _started(model: str | None, start: str, data: str, chosen: Chosen, seed: int
 
 def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run: Path) -> Result:
     """Train the best classifier within a budget, on sets with the chosen options."""
-    from pointset.data.dataset import check_data, has_test_split, load_split
+    from pointset.data.dataset import check_data, load_split
     from pointset.data.leakage import divided_groups, repeated_files
+    from pointset.data.reload import has_test_split
     from pointset.training.selection import refuse_other_run, select_model
 
     options = DataOptions(points=1024, normalize="center-standardize").changed(chosen)

@@ -1,4 +1,4 @@
-"""Load a dataset by name or from a folder, as point sets; load data as an earlier run did."""
+"""Load a dataset by name or from a folder, as point sets."""
 
 import dataclasses
 import shlex
@@ -8,26 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from pointset.configuration import check
-from pointset.data.axes import Axis, check_up, rotate_up, usual_up
 from pointset.data.cache.build import CachePlan, load_cache
 from pointset.data.cache.manifest import Sampling
-from pointset.data.catalogue.cards import Card, is_on_disk, list_cards, load_card
+from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.file_tables import is_table, read_rows, rows_by_file, saved_frame
-from pointset.data.catalogue.folders import Listing, groups_of, list_folder, list_splits
+from pointset.data.catalogue.folders import Listing, groups_of, list_folder
 from pointset.data.catalogue.locate import check_against_card, home, locate_data, require_classes
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.groups import NO_GROUPS, number_groups
 from pointset.data.options import MORE_POINTS, SPLITS, TABLES, DataOptions
+from pointset.data.orientation import on_one_axis, with_axis
 from pointset.data.point_cache import PointCache
 from pointset.data.point_sets import PointSets
-from pointset.data.preparation import Preparation, warn_of_rotation
-from pointset.data.readers.formats import suffix_of
-from pointset.data.unusable import OnError
 from pointset.errors import REPEATED, PointsetError, one_line, quoted, raise_together
 
 
@@ -163,69 +159,6 @@ def _groups_and_left_out(
     return group_of, left_out
 
 
-def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
-    """Options for other data than those of the training, or for the same elsewhere: groups and tables only if they fit.
-
-    Warns of those that do not.
-    """
-    _, folder = locate_data(data)
-    unfit: dict[str, Any] = {}
-    for name in (name for name in TABLES if getattr(options, name) and not is_released(folder)):
-        alone = options.changed(dict.fromkeys({*TABLES} - {name}))
-        try:
-            list_again(folder, alone)
-        except PointsetError as error:
-            warnings.warn(f"{folder}: {name} of the training is left out, because {error}", stacklevel=4)
-            unfit[name] = None
-    return dataclasses.replace(options, **unfit)
-
-
-def with_axis(options: DataOptions, names: Sequence[str], card: Card | None, folder: Path) -> DataOptions:
-    """Options that say the upward axis of files, and which are turned to it.
-
-    If none is given, it is that of the card, or the usual one of the files, with a warning if it is y for some.
-    """
-    if options.up or card:
-        axis = options.up or (card.up if card else None)
-        # DAE files state their axis, and are read with Z up.
-        stated = {".dae"} & {suffix_of(name) for name in names} if axis == "y" else set()
-        return dataclasses.replace(options, up=axis, turned=tuple(sorted(stated | {*options.turned})))
-    up: Axis = usual_up(names) or "z"
-    upright = tuple(sorted({suffix_of(name) for name in names if usual_up([name]) == "y"}))
-    if upright:
-        said, remedy = "y is taken for their upward axis", "give --up y or --up z"
-        if up == "z":
-            said, remedy = "beside others, they are turned to Z up", "give --up z if they lie with Z up"
-        warnings.warn(
-            f"{folder} holds {' and '.join(upright)} files, which usually have Y up: {said}; look at them with "
-            f"`pointset data show {shlex.quote(str(folder))}`, and {remedy} (in Python up=)",
-            UserWarning,
-            stacklevel=4,
-        )
-    return dataclasses.replace(options, up=up, turned=upright if up == "z" else ())
-
-
-def on_one_axis(cache: PointCache, options: DataOptions) -> PointCache:
-    """The cache whose shapes all have the axis of the options up; see `DataOptions.turned`."""
-    up: Axis = "y" if options.up == "y" else "z"
-    other: Axis = "z" if up == "y" else "y"
-    return _turned(cache, [other if suffix_of(name) in options.turned else up for name in cache.names], up)
-
-
-def _turned(cache: PointCache, axes: Sequence[str], up: Axis) -> PointCache:
-    """The cache whose shapes, each with one of these directions up, are rotated to have this axis up."""
-    if {*axes} <= {up}:
-        return cache
-    columns = cache.columns
-    for now in {*axes} - {up}:
-        rows = np.repeat([axis == now for axis in axes], cache.sizes)
-        for name in {"points", "normals"} & {*columns}:
-            flat = np.array(columns[name]).reshape(-1, 3)
-            flat[rows] = rotate_up(flat[rows], now, up)
-            columns[name] = flat.reshape(columns[name].shape)
-    return cache.with_columns(columns)
-
-
 def _folder_cache(
     folder: Path,
     card: Card | None,
@@ -292,78 +225,3 @@ def _warn_of_missing_classes(folder: Path, cache: PointCache, split: str, presen
 def _require_no_sampling(folder: Path, options: DataOptions) -> None:
     if options.sampler != "uniform":
         raise PointsetError(f"{folder} holds sampled points already: leave sampler={options.sampler!r} out")
-
-
-def load_like(
-    description: Mapping[str, Any],
-    split: str,
-    data: str | Path | None = None,
-    on_error: OnError | None = None,
-    points: int | None = None,
-    up: str | None = None,
-    remove_outliers: bool | None = None,
-    labels: str | None = None,
-) -> PointSets:
-    """Load another split or another dataset with the options in a `PointSets.describe` description.
-
-    Each shape of another dataset is turned (with a UserWarning) and normalised as the preparation does with its file.
-    A PointsetError if the data is missing, existed only in memory, or has other classes than the description.
-
-    `data`, `on_error`, `points`, `remove_outliers` and `labels` replace those of the description. `up` is the upward
-    axis of the data, see `pointset.data.axes.FileUp`; "auto" and None use the description's for its own data, the
-    card's for a known dataset, and for other files that of their format.
-    """
-    if data is None and not is_on_disk(description["source"]):
-        raise PointsetError(
-            f"the run was trained on data in memory ({quoted(description['source'])}) or elsewhere, which is not saved "
-            "with it: give files with --data, or use pointset.evaluate in Python"
-        )
-    check_up(up)
-    given = {"on_error": on_error, "points": points, "remove_outliers": remove_outliers}
-    options = DataOptions.of(description).changed({name: own for name, own in given.items() if own is not None})
-    turn = None if up == "auto" else up
-    if turn is not None or data in list_cards():  # which say it of all their files
-        options = options.changed({"turned": ()})
-    if data is not None:
-        options = _with_fitting_tables(data, options.changed({"labels": None} if labels else {}))
-    options = options if labels is None else options.changed({"labels": labels})
-    try:
-        sets = load_split(data or description["source"], split, options, classes=description["classes"])
-    except PointsetError as error:
-        source = Path(description["source"])
-        if data is None and source.is_absolute() and not source.exists():
-            raise PointsetError(f"{error}; if the data of the run has moved, give its folder with --data") from error
-        raise
-    own, cache = sets.source == description["source"], sets.point_cache
-    preparation = Preparation.from_dict(description["preparation"])
-    # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.
-    if not (own or cache.is_centred(sets.rows.numpy())):
-        sets = sets.normalized(preparation.normalize)
-    of_card = load_card(sets.source).up if sets.source in list_cards() else None
-    as_loaded = [(own and not turn) or suffix_of(name) in sets.options.turned for name in cache.names]
-    usual = [of_card or preparation.usual_up(name) for name in cache.names]
-    axes = [sets.up if done else turn or axis for done, axis in zip(as_loaded, usual, strict=True)]
-    odd = [name for name, axis in zip(cache.names, axes, strict=True) if axis != sets.up]
-    if not odd:
-        return sets
-    if turn is None:
-        warn_of_rotation(f"{sets.source} has" if of_card else f"{suffix_of(odd[0])} files usually have", sets.up)
-    return sets.with_cache(_turned(cache, axes, sets.up))
-
-
-def list_again(folder: Path, options: DataOptions) -> dict[str, Listing]:
-    """The shapes of each split, without the warnings, which were given when the data was loaded."""
-    with warnings.catch_warnings(action="ignore"):
-        return list_splits(folder, **options.listing)
-
-
-def has_test_split(sets: PointSets) -> bool:
-    """True if the folder or the release that sets were loaded from has a test split."""
-    _, folder = locate_data(sets.source, progress=False)
-    return is_released(folder) or SPLITS[1] in list_again(folder, sets.options)
-
-
-def is_split_by_hash(sets: PointSets) -> bool:
-    """True if the folder that sets were loaded from has no folders of splits."""
-    _, folder = locate_data(sets.source, progress=False)
-    return not is_released(folder) and any(own.is_hashed for own in list_again(folder, sets.options).values())

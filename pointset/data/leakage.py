@@ -7,10 +7,10 @@ from pointset.data.cache.manifest import hash_source
 from pointset.data.catalogue.cards import is_on_disk
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
-from pointset.data.dataset import list_again
 from pointset.data.groups import BY_NAMES, name_key
 from pointset.data.options import SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
+from pointset.data.reload import list_again
 
 
 def repeated_files(name_or_folder: str | Path, options: DataOptions) -> tuple[str, ...]:

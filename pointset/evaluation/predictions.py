@@ -17,7 +17,8 @@ from torch.nn.functional import cross_entropy
 from pointset.configuration import Count, Positive, check
 from pointset.data.catalogue.cards import is_on_disk
 from pointset.data.catalogue.locate import require_classes
-from pointset.data.dataset import PointSets, load_like
+from pointset.data.dataset import PointSets
+from pointset.data.reload import load_like
 from pointset.errors import PointsetError, quoted
 from pointset.evaluation.calibration import Edges, Objective, brier_score, fit_temperature, reliability
 from pointset.inputs import require_model

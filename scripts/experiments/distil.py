@@ -21,7 +21,8 @@ from torch import Tensor, nn
 
 from pointset.comparison.experiment import Entry
 from pointset.data.batches import Batch
-from pointset.data.dataset import PointSets, load_like
+from pointset.data.dataset import PointSets
+from pointset.data.reload import load_like
 from pointset.evaluation import evaluate
 from pointset.training.checkpoints import describe_run
 from pointset.training.devices import measured_precision

@@ -22,8 +22,8 @@ from statsmodels.stats.proportion import proportion_confint
 from torch import nn
 
 from pointset.data.catalogue.cards import load_card
-from pointset.data.dataset import load_like
 from pointset.data.normalize import normalize_points
+from pointset.data.reload import load_like
 from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, evaluate
 from pointset.evaluation.costs import multiply_adds

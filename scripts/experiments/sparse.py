@@ -14,7 +14,7 @@ import cyclopts
 import torch
 from saved import run as run_app
 
-from pointset.data.dataset import load_like
+from pointset.data.reload import load_like
 from pointset.training.loading import load_model
 from pointset.training.loop import fit
 from pointset.training.recipe import Recipe

@@ -28,8 +28,9 @@ from torch import Tensor, nn
 from pointset.commands.terminal import as_table
 from pointset.data import RotateAny, RotateUp
 from pointset.data.axes import UsualUp
-from pointset.data.dataset import PointSets, load_like
+from pointset.data.dataset import PointSets
 from pointset.data.normalize import normalize_points
+from pointset.data.reload import load_like
 from pointset.errors import PointsetError
 from pointset.evaluation.robustness import corrupted_sets
 from pointset.evaluation.shape_files import Guess, accuracy_of, classify_files, in_folders

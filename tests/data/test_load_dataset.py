@@ -15,12 +15,12 @@ from toy import random_cache, save, write_clouds_release, write_shapes
 
 import pointset
 from pointset import DataOptions, PointsetError, load_dataset
-from pointset.data import Mesh, dataset, downsample, load_card, read_mesh, sample_points
+from pointset.data import Mesh, downsample, load_card, read_mesh, reload, sample_points
 from pointset.data.axes import rotate_up, usual_up
 from pointset.data.catalogue import locate
-from pointset.data.dataset import load_like
 from pointset.data.leakage import repeated_files
 from pointset.data.readers.off import write_off
+from pointset.data.reload import load_like
 from pointset.data.shapes10 import build_shapes10
 
 
@@ -80,7 +80,7 @@ def test_a_cards_data_is_found_and_compared_with_the_card(home, name):
 
 def test_the_embedded_data_set_is_built_at_first_use_and_turned_to_the_axis_of_a_model(home, monkeypatch):
     card = msgspec.structs.replace(load_card("shapes10"), splits={"train": 10, "test": 20}, up="y")
-    for module in (locate, dataset):
+    for module in (locate, reload):
         monkeypatch.setattr(module, "load_card", lambda name: card)
     monkeypatch.setattr(locate, "build_shapes10", partial(build_shapes10, train=1, test=2))
     for split, count in card.splits.items():

@@ -15,8 +15,8 @@ import pointset
 from pointset import DataOptions, PointsetError, PointSets, load_dataset
 from pointset.data import PointCache, augmentation_from_names, normalize_points
 from pointset.data.batches import batches, batches_of_rows, epoch_generator, fixed_batches
-from pointset.data.dataset import load_like
 from pointset.data.point_cache import random_subsets
+from pointset.data.reload import load_like
 from pointset.data.unusable import UnreadableShapesError
 from pointset.runs.workers import torch_threads
 

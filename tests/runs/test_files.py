@@ -28,7 +28,7 @@ from pointset.comparison.rank import read_tables
 from pointset.comparison.report.sections import commit_of, machine_of
 from pointset.comparison.results import as_dict, gather, origins
 from pointset.comparison.runs import check_folder, make_runs
-from pointset.data.dataset import load_like
+from pointset.data.reload import load_like
 from pointset.evaluation.embedding import Embedded
 from pointset.evaluation.predictions import validation_temperature
 from pointset.evaluation.shape_files import Guess, write_guesses

@@ -13,10 +13,10 @@ import pointset
 from pointset import PointsetError, Recipe
 from pointset.data.catalogue.cards import load_card
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.data.dataset import load_like
 from pointset.data.normalize import normalize_points
 from pointset.data.preparation import Preparation
 from pointset.data.readers.off import write_off
+from pointset.data.reload import load_like
 from pointset.data.shapes10.build import make_shape
 from pointset.evaluation.shape_files import classify_files
 from pointset.runs import records

@@ -1,0 +1,61 @@
+"""The upward axis of the shapes of a dataset: chosen for its files, and shapes rotated to it."""
+
+import dataclasses
+import shlex
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pointset.data.axes import Axis, rotate_up, usual_up
+from pointset.data.catalogue.cards import Card
+from pointset.data.options import DataOptions
+from pointset.data.point_cache import PointCache
+from pointset.data.readers.formats import suffix_of
+
+
+def with_axis(options: DataOptions, names: Sequence[str], card: Card | None, folder: Path) -> DataOptions:
+    """Options that say the upward axis of files, and which are turned to it.
+
+    If none is given, it is that of the card, or the usual one of the files, with a warning if it is y for some.
+    """
+    if options.up or card:
+        axis = options.up or (card.up if card else None)
+        # DAE files state their axis, and are read with Z up.
+        stated = {".dae"} & {suffix_of(name) for name in names} if axis == "y" else set()
+        return dataclasses.replace(options, up=axis, turned=tuple(sorted(stated | {*options.turned})))
+    up: Axis = usual_up(names) or "z"
+    upright = tuple(sorted({suffix_of(name) for name in names if usual_up([name]) == "y"}))
+    if upright:
+        said, remedy = "y is taken for their upward axis", "give --up y or --up z"
+        if up == "z":
+            said, remedy = "beside others, they are turned to Z up", "give --up z if they lie with Z up"
+        warnings.warn(
+            f"{folder} holds {' and '.join(upright)} files, which usually have Y up: {said}; look at them with "
+            f"`pointset data show {shlex.quote(str(folder))}`, and {remedy} (in Python up=)",
+            UserWarning,
+            stacklevel=4,
+        )
+    return dataclasses.replace(options, up=up, turned=upright if up == "z" else ())
+
+
+def on_one_axis(cache: PointCache, options: DataOptions) -> PointCache:
+    """The cache whose shapes all have the axis of the options up; see `DataOptions.turned`."""
+    up: Axis = "y" if options.up == "y" else "z"
+    other: Axis = "z" if up == "y" else "y"
+    return rotated_cache(cache, [other if suffix_of(name) in options.turned else up for name in cache.names], up)
+
+
+def rotated_cache(cache: PointCache, axes: Sequence[str], up: Axis) -> PointCache:
+    """The cache whose shapes, each with one of these directions up, are rotated to have this axis up."""
+    if {*axes} <= {up}:
+        return cache
+    columns = cache.columns
+    for now in {*axes} - {up}:
+        rows = np.repeat([axis == now for axis in axes], cache.sizes)
+        for name in {"points", "normals"} & {*columns}:
+            flat = np.array(columns[name]).reshape(-1, 3)
+            flat[rows] = rotate_up(flat[rows], now, up)
+            columns[name] = flat.reshape(columns[name].shape)
+    return cache.with_columns(columns)

@@ -1,0 +1,132 @@
+"""Load data as an earlier run did, and list its files again."""
+
+import dataclasses
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pointset.data.axes import check_up
+from pointset.data.catalogue.cards import is_on_disk, list_cards, load_card
+from pointset.data.catalogue.folders import Listing, list_splits
+from pointset.data.catalogue.locate import locate_data
+from pointset.data.catalogue.released import is_released
+from pointset.data.dataset import load_split
+from pointset.data.options import SPLITS, TABLES, DataOptions
+from pointset.data.orientation import rotated_cache
+from pointset.data.point_sets import PointSets
+from pointset.data.preparation import Preparation, warn_of_rotation
+from pointset.data.readers.formats import suffix_of
+from pointset.data.unusable import OnError
+from pointset.errors import PointsetError, quoted
+
+
+def load_like(
+    description: Mapping[str, Any],
+    split: str,
+    data: str | Path | None = None,
+    on_error: OnError | None = None,
+    points: int | None = None,
+    up: str | None = None,
+    remove_outliers: bool | None = None,
+    labels: str | None = None,
+) -> PointSets:
+    """Load another split or another dataset with the options in a `PointSets.describe` description.
+
+    Each shape of another dataset is rotated (with a UserWarning) and normalised as the preparation does with its file.
+
+    Args:
+        description: the description of the training data.
+        split: name of the split.
+        data: another dataset; None means that of the training.
+        up: the upward direction in all files, see `pointset.data.axes.FileUp`. "auto" and None mean the axis of the
+            description for its own data, that of the card for a known dataset, otherwise that of each file's format.
+        on_error, points, remove_outliers, labels: replace the options of the description, unless they are None.
+
+    Returns:
+        The sets.
+
+    Raises:
+        PointsetError: the data is missing, existed only in memory, or has other classes than the description.
+    """
+    if data is None and not is_on_disk(description["source"]):
+        raise PointsetError(
+            f"the run was trained on data in memory ({quoted(description['source'])}) or elsewhere, which is not saved "
+            "with it: give files with --data, or use pointset.evaluate in Python"
+        )
+    check_up(up)
+    direction = None if up == "auto" else up
+    changes = {"on_error": on_error, "points": points, "remove_outliers": remove_outliers, "labels": labels}
+    options = DataOptions.of(description)
+    if direction is not None or data in list_cards():  # which holds for all of their files
+        options = options.changed({"turned": ()})
+    if data is not None:
+        options = _with_fitting_tables(data, options.changed({} if labels is None else {"labels": None}))
+    options = options.changed({name: value for name, value in changes.items() if value is not None})
+    try:
+        sets = load_split(data or description["source"], split, options, classes=description["classes"])
+    except PointsetError as error:
+        source = Path(description["source"])
+        if data is None and source.is_absolute() and not source.exists():
+            raise PointsetError(f"{error}; if the data of the run has moved, give its folder with --data") from error
+        raise
+    preparation, is_training_data = (
+        Preparation.from_dict(description["preparation"]),
+        sets.source == description["source"],
+    )
+    # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.
+    if not (is_training_data or sets.point_cache.is_centred(sets.rows.numpy())):
+        sets = sets.normalized(preparation.normalize)
+    return sets if is_training_data and direction is None else _rotated(sets, preparation, direction)
+
+
+def _rotated(sets: PointSets, preparation: Preparation, direction: str | None) -> PointSets:
+    """The sets with each shape rotated to their axis, from `direction`, the axis of their card or that of its file.
+
+    Files that `load_split` has rotated already stay.
+    """
+    of_card = load_card(sets.source).up if sets.source in list_cards() else None
+    now = {
+        name: sets.up if suffix_of(name) in sets.options.turned else direction or of_card or preparation.usual_up(name)
+        for name in sets.point_cache.names
+    }
+    rotated = [name for name, axis in now.items() if axis != sets.up]
+    if rotated and direction is None:
+        kind = f"{sets.source} has" if of_card else f"{suffix_of(rotated[0])} files usually have"
+        warn_of_rotation(kind, sets.up)
+    return sets.with_cache(rotated_cache(sets.point_cache, [*now.values()], sets.up)) if rotated else sets
+
+
+def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
+    """Options for other data than those of the training, or for the same elsewhere: groups and tables only if they fit.
+
+    Warns of those that do not.
+    """
+    _, folder = locate_data(data)
+    unfit: dict[str, Any] = {}
+    for name in (name for name in TABLES if getattr(options, name) and not is_released(folder)):
+        alone = options.changed(dict.fromkeys({*TABLES} - {name}))
+        try:
+            list_again(folder, alone)
+        except PointsetError as error:
+            warnings.warn(f"{folder}: {name} of the training is left out, because {error}", stacklevel=4)
+            unfit[name] = None
+    return dataclasses.replace(options, **unfit)
+
+
+def list_again(folder: Path, options: DataOptions) -> dict[str, Listing]:
+    """The shapes of each split, without the warnings, which were given when the data was loaded."""
+    with warnings.catch_warnings(action="ignore"):
+        return list_splits(folder, **options.listing)
+
+
+def has_test_split(sets: PointSets) -> bool:
+    """True if the folder or the release that sets were loaded from has a test split."""
+    _, folder = locate_data(sets.source, progress=False)
+    return is_released(folder) or SPLITS[1] in list_again(folder, sets.options)
+
+
+def is_split_by_hash(sets: PointSets) -> bool:
+    """True if the folder that sets were loaded from has no folders of splits."""
+    _, folder = locate_data(sets.source, progress=False)
+    return not is_released(folder) and any(own.is_hashed for own in list_again(folder, sets.options).values())
