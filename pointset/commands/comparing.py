@@ -93,7 +93,8 @@ def compare(
     elif folders and data is None and (folders[0] / EXPERIMENT).exists():
         experiment = _from_folder(folders[0], models, chosen, changes)
     else:
-        experiment = _changed(_with_flags(data, models, chosen), None, **changes)
+        given_changes = {name: value for name, value in changes.items() if value is not None}
+        experiment = _with_flags(data, models, chosen, given_changes)
     folder = folders[0] if folders else Path("runs") / ("compare" if file is None else Path(file).stem)
     return _run_or_report(experiment, folder, running, written, spread)
 
@@ -127,12 +128,14 @@ def _from_file(file: str, models: tuple[str, ...] | None, chosen: Chosen, change
     return _changed(read, models, **changes)
 
 
-def _with_flags(data: str | None, models: tuple[str, ...] | None, chosen: Chosen) -> "Experiment":
+def _with_flags(
+    data: str | None, models: tuple[str, ...] | None, chosen: Chosen, changes: dict[str, Any]
+) -> "Experiment":
     """The default experiment of the data, changed by the flags."""
     from pointset.tasks.experiments import SHAPES10, default_experiment
 
     sets, model, recipe = chosen
-    return default_experiment(data or SHAPES10, models, sets=sets, model=model, recipe=recipe)
+    return default_experiment(data or SHAPES10, models, sets=sets, model=model, recipe=recipe, **changes)
 
 
 def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes: Any) -> "Experiment":
@@ -144,7 +147,7 @@ def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes
             raise PointsetError(f"{quoted(sorted(unknown)[0])} is not a row of the experiment: choose from {known}")
         given["models"] = tuple(entry for entry in experiment.models if entry.label in labels)
         given["published"] = {label: rows for label, rows in experiment.published.items() if label in labels}
-    return experiment.changed(**given)
+    return experiment.changed(**given) if given else experiment
 
 
 def _run_or_report(

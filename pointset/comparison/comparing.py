@@ -81,7 +81,8 @@ def run_experiment(
     workers.check()
     if not workers.scheduler:  # the machines of a cluster may have other devices than this one
         find_device(experiment.recipe.device)
-        experiment = experiment.changed(recipe=measured_precision(experiment.recipe))
+        if (recipe := measured_precision(experiment.recipe)) != experiment.recipe:
+            experiment = experiment.changed(recipe=recipe)
     check_folder_path(out)
     check_folder(experiment, out)
     task, recipe = experiment.task, experiment.recipe
@@ -185,6 +186,9 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
     from joblib import delayed
 
     threads, left = runs[0].experiment.threads, {run.name: run for run in runs}
+    if workers.scheduler:  # the machines of a cluster load the sets from their own disks
+        fresh = runs[0].experiment.changed(task=runs[0].experiment.task)
+        left = {name: replace(run, experiment=fresh) for name, run in left.items()}
     # When a worker of a cluster dies, its other runs are lost, and joblib waits forever for dask's workers.
     perform = run_apart if workers.scheduler else run_one
     while left:

@@ -196,11 +196,18 @@ class Classification:
         assert size is not None, "every run has a size of set"
         return replace(self.sets, points=size)
 
+    @cached_property
+    def loaded(self) -> dict[tuple[str, Size], PointSets]:
+        """Splits that were loaded, by split and size; they go to worker processes with the task."""
+        return {}
+
     def load(self, split: str, size: Size) -> PointSets:
-        """One split in sets of a size, without warnings, which preparing it has already shown."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            return load_split(self.data, split, self.sets_of(size), progress=False)
+        """Return one split in sets of a size, loaded once; without warnings, which `prepare` has already shown."""
+        if (split, size) not in self.loaded:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                self.loaded[split, size] = load_split(self.data, split, self.sets_of(size), progress=False)
+        return self.loaded[split, size]
 
     def recipe(self, **changes: Any) -> Recipe:
         return Recipe.from_dict(changes)
@@ -220,15 +227,14 @@ class Classification:
         return used_options(self.zoo_name(model))
 
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
-        """Build missing pools before the workers start, and describe both splits."""
+        """Load both splits before the workers start, which builds missing point caches, and describe them."""
         options = self.sets_of(size)
-        sets: dict[str, PointSets] = {}
 
         def load(split: str) -> None:
-            sets[split] = load_split(self.data, split, options, progress=progress)
+            self.loaded[split, size] = load_split(self.data, split, options, progress=progress)
 
         raise_together(*(partial(load, split) for split in SPLITS))
-        train, test = sets.values()
+        train, test = (self.loaded[split, size] for split in SPLITS)
         require_sizes(train, recipe)
         require_classes(train)
         return {f"{sets.split}_sets": sets.describe() for sets in (train, test)}

@@ -171,20 +171,22 @@ def default_experiment(
 
     Options are given whole, or as a mapping of changes to those of the file; `changes` are fields of `Experiment`.
     """
-    usual = read_experiment(shipped_experiment("quick" if data == SHAPES10 else "own"))
-    task = usual.task
-    assert isinstance(task, Classification), "both files are of this task"
+    usual = read_content(shipped_experiment("quick" if data == SHAPES10 else "own"))
     size = {"points": max(points)} if points and isinstance(sets, Mapping) else {}
-    base = Options(*map(_or, (sets, model, recipe), (task.sets_of(task.points[0]), usual.model, usual.recipe)))
-    mappings = [given if isinstance(given, Mapping) else {} for given in (sets, model, recipe)]
-    options = base.changed({**mappings[0], **size}, mappings[1], mappings[2])
-    title = usual.title if data == SHAPES10 and models is None else ""
+    base = Options(
+        _or(sets, DataOptions.from_dict(usual.get("sets", {}) | {"points": usual["points"][0]})),
+        _or(model, ModelOptions.from_dict(usual["model"])),
+        _or(recipe, Recipe.from_dict(usual["recipe"])),
+    )
+    changed = [given if isinstance(given, Mapping) else {} for given in (sets, model, recipe)]
+    options = base.changed({**changed[0], **size}, changed[1], changed[2])
     return Experiment(
         task=Classification(data=data, points=tuple(points) or (options.sets.points,), sets=options.sets),
-        models=usual.models if models is None else tuple(map(Entry.of, models)),
+        models=tuple(map(Entry.of, usual["models"] if models is None else models)),
         model=options.model,
         recipe=recipe if isinstance(recipe, Recipe) else options.recipe,
-        **{"title": title, "seeds": usual.seeds} | changes,
+        **{"title": usual["title"] if data == SHAPES10 and models is None else "", "seeds": tuple(usual["seeds"])}
+        | changes,
     )
 
 

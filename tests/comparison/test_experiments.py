@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from command_line import fail
+from command_line import fail, succeed
+from toy import write_shapes
 
 import pointset
 from pointset import Comparison, DataOptions, ModelOptions, PointsetError, Recipe
@@ -22,9 +24,10 @@ from pointset.comparison.ranking import ModelRow, Ranking
 from pointset.comparison.runs import FinishedRun, Run, claim_folder, make_runs
 from pointset.comparison.statistics import Interval
 from pointset.comparison.tables import as_latex, format_table, make_cells
+from pointset.data.cache import build
 from pointset.evaluation.costs import Cost
 from pointset.nn import AttentionOptions
-from pointset.tasks import MaxRegression, experiments, shipped_experiment, task_recipe
+from pointset.tasks import MaxRegression, classification, experiments, shipped_experiment, task_recipe
 from pointset.tasks.classification import Classification
 from pointset.tasks.experiments import TASKS, read_experiment
 from pointset.tasks.shipped import Options
@@ -512,3 +515,25 @@ def test_the_latex_table_is_complete_and_the_figure_has_every_model():
     assert not re.search(r"(?<!\\)[%&_#]", caption)
     (axes,) = comparison.plot().axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["c", "a_b"]
+
+
+def test_a_comparison_loads_its_sets_and_checks_its_experiment_once(capsys, tmp_path, monkeypatch):
+    data, counts = write_shapes(tmp_path / "data", shapes=4), Counter[str]()
+
+    def counted(module: Any, name: str) -> None:
+        function = getattr(module, name)
+
+        def count(*arguments: Any, **options: Any) -> Any:
+            counts[name] += 1
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(module, name, count)
+
+    pointset.load_dataset(data, points=8)
+    for module, name in ((classification, "load_split"), (build, "read_manifest"), (Experiment, "__post_init__")):
+        counted(module, name)
+    grid = ("--models", "rff-max", "rff-mean", "--seeds", "0", "1", "--epochs", "1", "--workers", "1")
+    sizes = ("--points", "16", "--dim", "8", "--train-points", "8", "8", "--least-steps", "1")
+    succeed(capsys, "compare", "--data", data, *grid, *sizes, "--out", tmp_path / "out")
+    # A manifest that was written in this process is not parsed.
+    assert counts == {"load_split": 2, "read_manifest": 1, "__post_init__": 1}
