@@ -90,7 +90,7 @@ class PaddedSets(Tensor):
 
     sizes: list[int]
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @classmethod
     def of(cls, points: Tensor, sizes: list[int]) -> "PaddedSets":

@@ -15,15 +15,15 @@ FULL_INTENSITY = 65535
 UNCHUNKED = b"\1\0"
 """The compressor of LASzip 1, in the first bytes of its record; lazrs (0.8) panics on its files."""
 VLRS, POINTS, FORMAT, EVLRS = slice(100, 104), slice(96, 100), 104, slice(243, 247)
-"""Places in the header: the numbers of records, the offset of the points, and their format."""
+"""Bytes of the header with the numbers of records, the offset of the points, and their format."""
 COMPRESSED, UNKNOWN = 0x80, 2**64 - 1
-"""The bit of LAZ in the format, and a table of chunks whose place is only known at the end of the file."""
+"""The bit of LAZ in the format; the offset of a table of chunks, where the true one is at the end of the file."""
 RAW = {"X", "Y", "Z"}
 """Fields before scale and offset of the header are applied."""
 
 
 def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
-    """The fields that laspy names, with x, y and z, and those with several numbers numbered."""
+    """Return x, y, z and the fields that laspy names; fields of several numbers are numbered."""
     import laspy  # an extra
 
     require_file(path)
@@ -69,7 +69,7 @@ def _check_end(path: Path, content: np.ndarray, header: Any) -> None:
 
 
 def _require_counts(content: np.ndarray) -> None:
-    """Refuse counts that the file cannot have: laspy would read records for hours, or lazrs end the process."""
+    """Refuse counts that are too high for the file: laspy would read for hours, or lazrs would end the process."""
 
     def number(place: slice) -> int:
         return int.from_bytes(content[place].tobytes(), "little")

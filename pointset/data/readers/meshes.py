@@ -17,7 +17,7 @@ CORNER_TOLERANCE = 1e-6
 
 
 class MeshError(PointsetError, ValueError):
-    """A mesh cannot be used; the message names the file and, where it can, the line."""
+    """A mesh cannot be used; the message names the file and, if possible, the line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +62,11 @@ class Mesh:
 def mesh_of_polygons(
     vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray, name: str, *, halves_first: bool = True
 ) -> Mesh:
-    """The mesh of the polygons of a file: their corners, one polygon after the other, and their sizes.
+    """Return the mesh of polygons, given by their corners, one polygon after the other, and their sizes.
 
     Polygons of fewer than three corners, and flat ones that cross themselves, are left out, with a warning. With
     `halves_first` (OBJ and PLY), (a, b, c, d) becomes (a, b, c) and (c, d, a), and if all have four corners, all first
-    halves come before all second halves. This order must not change: the points drawn from a seed depend on it.
+    halves come before all second halves. The points that a seed draws depend on this order.
     """
     if wrong := corners[(corners < 0) | (corners >= len(vertices))].tolist():
         raise MeshError(f"has a face of vertex {wrong[0]}, but vertices run from 0 to {len(vertices) - 1}")
@@ -90,7 +90,7 @@ def mesh_of_polygons(
 
 
 def cut_fans(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Cut polygons into fans of triangles [sum of (sizes - 2), 3] from their first corner, in their order.
+    """Cut polygons into fans of triangles [sum of (sizes - 2), 3] from their first corners, in their order.
 
     Polygons are rows of vertices [V, 3]: their corners, one polygon after the other, and their sizes, at least 3.
     Concave polygons for which a fan is wrong are cut by ear clipping. If that fails for a polygon that is not flat, the
@@ -106,24 +106,24 @@ def cut_fans(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np
     first = firsts[polygon]
     triangles: np.ndarray = corners[np.stack([first, first + step + 1, first + step + 2], axis=1)]
     for index in _find_folded(vertices[triangles], counts).tolist():
-        own = corners[firsts[index] : firsts[index] + sizes[index]]
-        cut = _cut_concave(vertices[own])
+        outline = corners[firsts[index] : firsts[index] + sizes[index]]
+        cut = _cut_concave(vertices[outline])
         if cut is not None:
-            triangles[starts[index] : starts[index] + counts[index]] = own[cut]
-        elif _is_flat(vertices[own]):
+            triangles[starts[index] : starts[index] + counts[index]] = outline[cut]
+        elif _is_flat(vertices[outline]):
             triangles[starts[index] : starts[index] + counts[index]] = -1
     return triangles
 
 
 def _find_folded(fans: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The polygons whose fan [counts, 3, 3] has a triangle turned against Newell's normal, which lies outside of it."""
+    """The polygons whose fan [counts, 3, 3] has a triangle against Newell's normal, and thus outside of the polygon."""
     starts = np.cumsum(counts) - counts
-    own = np.repeat(np.arange(len(counts)), counts)
+    polygon = np.repeat(np.arange(len(counts)), counts)
     with np.errstate(all="ignore"):  # non-finite coordinates are refused later; sizes and normals may be 0
         sides = fans[:, 1:] - fans[:, :1]
-        sides = sides / np.maximum.reduceat(np.abs(sides).max(axis=(1, 2)), starts)[own, None, None]
+        sides = sides / np.maximum.reduceat(np.abs(sides).max(axis=(1, 2)), starts)[polygon, None, None]
         normals = np.cross(sides[:, 0], sides[:, 1])
-        turns = (normals * _unit(np.add.reduceat(normals, starts))[own]).sum(axis=1)
+        turns = (normals * _unit(np.add.reduceat(normals, starts))[polygon]).sum(axis=1)
         turns = np.where(np.isnan(turns), -np.linalg.norm(normals, axis=1), turns)
         folded = turns < -CORNER_TOLERANCE * np.linalg.norm(sides, axis=2).sum(axis=1)
     return np.flatnonzero(np.logical_or.reduceat(folded, starts))

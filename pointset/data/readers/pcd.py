@@ -27,31 +27,21 @@ def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     content = read_file(path)
     data = _DATA.search(content)
     if data is None:
-        raise PointsetError("is no PCD file: it has no line DATA")
-    words = [line.split() for line in content[: data.start()].decode("utf-8", "replace").splitlines()]
-    header = {line[0].upper(): line[1:] for line in words if line and not line[0].startswith("#")}
+        raise PointsetError("is not a PCD file: it has no line DATA")
+    lines = [line.split() for line in content[: data.start()].decode("utf-8", "replace").splitlines()]
+    header = {words[0].upper(): words[1:] for words in lines if words and not words[0].startswith("#")}
     kind, encoding, body = _record_type(header), data[1], content[data.end() :]
     width, height = (int(header.get(name, ["1"])[0]) for name in ("WIDTH", "HEIGHT"))
     count = int(header["POINTS"][0]) if "POINTS" in header else width * height
-    if encoding == b"ascii":
-        table = _text_columns(path, body, kind, count)
-    elif encoding == b"binary":
-        require_count(min(len(body) // kind.itemsize, count), count, "points")
-        warn_of_rest(path, body[count * kind.itemsize :])
-        records = np.frombuffer(body, kind, count)
-        table = {name: records[name] for name in kind.names or ()}
-    elif encoding.startswith(b"binary"):
-        table = _unpacked_columns(path, body, kind, count)
-    else:
-        raise PointsetError(f"has data of the kind {quoted(encoding.decode())}, which the format does not have")
-    columns = dict[str, np.ndarray]()
-    for name, column in table.items():
-        is_packed = name in PACKED_COLORS and kind[name].itemsize == 4
-        if is_packed and not any({*group} <= {*table} for group in COLOR_COLUMNS):
-            channels = np.ascontiguousarray(column, kind[name]).view(np.uint8).reshape(-1, 4)
+    readers = {b"ascii": _text_columns, b"binary": _binary_columns, b"binary_compressed": _unpacked_columns}
+    if encoding not in readers:
+        raise PointsetError(f"has data of the unknown kind {quoted(encoding.decode())}")
+    columns = readers[encoding](path, body, kind, count)
+    for name in {*PACKED_COLORS} & {*columns}:
+        if kind[name].itemsize == 4 and not any({*group} <= {*columns} for group in COLOR_COLUMNS):
+            channels = np.ascontiguousarray(columns.pop(name), kind[name]).view(np.uint8).reshape(-1, 4)
             columns |= {color: channels[:, place] for color, place in CHANNELS.items()}
-        elif not name.startswith("_"):
-            columns[name] = column
+    columns = {name: column for name, column in columns.items() if not name.startswith("_")}
     return named_columns([*columns], columns.values())
 
 
@@ -61,7 +51,7 @@ def _record_type(header: dict[str, list[str]]) -> np.dtype:
     letters, sizes, counts = (header.get(key, []) for key in ("TYPE", "SIZE", "COUNT"))
     counts = counts or ["1"] * len(names)
     if not len(names) == len(letters) == len(sizes) == len(counts):
-        raise PointsetError("is no PCD file, or damaged: its header lacks the type or the size of a field")
+        raise PointsetError("is not a PCD file, or damaged: its header lacks the type or the size of a field")
     fields = list[tuple[str, str]]()
     for place, (name, letter, size, count) in enumerate(zip(names, letters, sizes, counts, strict=True)):
         name, kind = f"_{place}" if name == "_" else name, f"<{letter.lower()}{size}"
@@ -70,32 +60,41 @@ def _record_type(header: dict[str, list[str]]) -> np.dtype:
 
 
 def _text_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict[str, np.ndarray]:
-    """The columns of text with all its digits: a field of type F 4 may hold map coordinates."""
+    """The columns of text with all digits: a field of type F 4 may hold map coordinates."""
+    names = kind.names or ()
     body = body.replace(b"nan(ind)", b"nan").replace(b",", b" ")  # as some programs write it
-    lines = np.empty((0, len(kind)))
+    table = np.empty((0, len(names)))
     if body.strip():
-        lines = np.loadtxt(io.BytesIO(body), np.float64, comments=None, ndmin=2)
-    require_count(min(len(lines), count), count, "points")
-    if lines.shape[1] != len(kind):
-        raise PointsetError(f"has {lines.shape[1]} numbers in a line, and {len(kind)} in its header: it is damaged")
-    warn_of_rest(path, lines[count:], "lines")
-    columns = dict(zip(kind.names or (), lines[:count].T, strict=True))
+        table = np.loadtxt(io.BytesIO(body), np.float64, comments=None, ndmin=2)
+    require_count(min(len(table), count), count, "points")
+    if table.shape[1] != len(names):
+        raise PointsetError(f"has {table.shape[1]} numbers in a line, and {len(names)} in its header: it is damaged")
+    warn_of_rest(path, table[count:], "lines")
+    columns = dict(zip(names, table[:count].T, strict=True))
     return {name: column if kind[name].kind == "f" else column.astype(kind[name]) for name, column in columns.items()}
 
 
+def _binary_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict[str, np.ndarray]:
+    require_count(min(len(body) // kind.itemsize, count), count, "points")
+    warn_of_rest(path, body[count * kind.itemsize :])
+    records = np.frombuffer(body, kind, count)
+    return {name: records[name] for name in kind.names or ()}
+
+
 def _unpacked_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict[str, np.ndarray]:
-    """The columns of compressed data, which stand one after the other."""
+    """The columns of compressed data, which are stored one after the other."""
     require_extra("pcd", "a compressed .pcd file", "lzf")
     import lzf
 
     packed, unpacked = np.frombuffer(body, "<u4", 2).tolist()
     require_count(min(len(body) - 8, packed), packed, "bytes")
     require_unpackable(path, unpacked)
-    require_count(min(unpacked // kind.itemsize, count), count, "points")
+    stored = unpacked // kind.itemsize
+    require_count(min(stored, count), count, "points")
     warn_of_rest(path, body[8 + packed :])
     content = lzf.decompress(body[8 : 8 + packed], unpacked) or b""
     require_count(len(content), unpacked, "bytes")
-    columns, start, stored = dict[str, np.ndarray](), 0, unpacked // kind.itemsize
+    columns, start = dict[str, np.ndarray](), 0
     for name in kind.names or ():
         columns[name] = np.frombuffer(content, kind[name], stored, start)
         start += columns[name].nbytes

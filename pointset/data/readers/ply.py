@@ -1,7 +1,7 @@
 """Read PLY (G. Turk, "The PLY Polygon File Format", 1994), as Blender, MeshLab and scanners write it.
 
 trimesh (5.2) refuses binary faces of several sizes, which Blender writes, strips of triangles, and bytes after the
-data; plyfile reads all, and has a licence (GPL) that this package could not keep.
+data; plyfile reads all, but its licence (GPL) does not fit this package.
 """
 
 import re
@@ -29,7 +29,7 @@ Types = dict[str, tuple[np.dtype, ...]]
 
 
 class Ragged(NamedTuple):
-    """A list of numbers for each entry, laid end to end."""
+    """A list of numbers for each entry, concatenated."""
 
     values: np.ndarray
     sizes: np.ndarray
@@ -39,7 +39,7 @@ Properties = Mapping[str, np.ndarray | Ragged]
 
 
 def ply_columns(path: Path, features: Sequence[str] = ()) -> Columns:
-    """The columns of the vertices in a PLY file without faces."""
+    """Return the columns of the vertices of a PLY file without faces."""
     elements = read_ply(path)
     if "vertex" not in elements:
         raise PointsetError(f"expected points called vertex, found {quoted(', '.join(elements)) or 'nothing'}")
@@ -50,7 +50,7 @@ def ply_columns(path: Path, features: Sequence[str] = ()) -> Columns:
 
 
 def parse_ply(path: Path) -> Mesh:
-    """The mesh in a PLY file, in the file's order."""
+    """Return the mesh of a PLY file, in the file's order."""
     elements = read_ply(path)
     vertex, face, strips = (elements.get(name, {}) for name in ("vertex", "face", "tristrips"))
     if not face and not strips:
@@ -69,7 +69,7 @@ def parse_ply(path: Path) -> Mesh:
 
 
 def _triangles_of_strips(corners: np.ndarray) -> np.ndarray:
-    """The triangles [F, 3] of strips, which -1 separates; every second triangle of a strip is turned over."""
+    """The triangles [F, 3] of strips, which -1 separates; every second triangle of a strip is reversed."""
     triples = np.stack([corners[:-2], corners[1:-1], corners[2:]], axis=1)
     starts = np.maximum.accumulate(np.where(corners[:-2] < 0, np.arange(1, len(triples) + 1), 0))
     odd = (np.arange(len(triples)) - starts) % 2 == 1

@@ -1,4 +1,4 @@
-"""Read GLB, glTF and 3MF by trimesh, and refuse or warn of the glTF that trimesh (5.2) reads as another mesh."""
+"""Read GLB, glTF and 3MF by trimesh (5.2); glTF that it reads as another mesh is refused, or read with a warning."""
 
 import io
 import json
@@ -81,7 +81,7 @@ def _primitives(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _require_plain(document: dict[str, Any]) -> None:
-    """Refuse what trimesh would leave out or misread, and cannot be ignored."""
+    """Refuse what trimesh would leave out or misread."""
     accessors, primitives = document.get("accessors", []), _primitives(document)
     packed = [name for name in _PACKED if name in document.get("extensionsRequired", ())]
     used = [primitive["attributes"].get("POSITION") for primitive in primitives]
@@ -109,15 +109,14 @@ def _warn_of_others(document: dict[str, Any], name: str) -> None:
     left_out = [counted(count, what) for count, what in ((points, "point"), (lines, "line part")) if count]
     if left_out:
         warnings.warn(f"{name}: {' and '.join(left_out)} beside the triangles are left out", stacklevel=4)
-    moved = [what for what, key in (("a skin", "skin"), ("a morph", "weights")) if any(key in own for own in nodes)]
+    moved = [what for what, key in (("a skin", "skin"), ("a morph", "weights")) if any(key in node for node in nodes)]
     moved += ["a morph"] * any(any(mesh.get("weights", ())) for mesh in meshes)
     if moved:
-        message = f"{' and '.join(dict.fromkeys(moved))} is not applied: the mesh is read as it was before"
-        warnings.warn(f"{name}: {message}", stacklevel=4)
+        warnings.warn(f"{name}: {' and '.join(dict.fromkeys(moved))} is not applied to the mesh", stacklevel=4)
 
 
 def _detach_skins(document: dict[str, Any]) -> bool:
-    """Move meshes with a skin to the root, as the format demands: their nodes do not move them; True if there are."""
+    """Move meshes with a skin to the root, because their nodes do not place them; True if there are any."""
     nodes, scenes = document.get("nodes", []), document.get("scenes", [])
     skinned = [node for node in nodes if "skin" in node and "mesh" in node]
     for node in skinned:
@@ -129,12 +128,12 @@ def _detach_skins(document: dict[str, Any]) -> bool:
 
 
 def _move_scales_to_nodes(document: dict[str, Any]) -> bool:
-    """Scale meshes of normalised integers by a node of their own, which trimesh obeys; True if there are any."""
+    """Scale meshes of normalised integers by a further node, which trimesh applies; True if there are any."""
     nodes, accessors = document.get("nodes", []), document.get("accessors", [])
     scales = {}
     for number, mesh in enumerate(document.get("meshes", [])):
         positions = [accessors[primitive["attributes"]["POSITION"]] for primitive in mesh["primitives"]]
-        most = {_LARGEST[own["componentType"]] if own.get("normalized") else 1 for own in positions}
+        most = {_LARGEST[position["componentType"]] if position.get("normalized") else 1 for position in positions}
         if len(most) > 1:
             raise PointsetError("has a mesh with positions of several types: export it as floats")
         if most - {1}:

@@ -1,4 +1,4 @@
-"""Read STL, binary and text. trimesh (5.2) reads cut-off text as fewer triangles without a word."""
+"""Read STL, binary and text. trimesh (5.2) reads text that is cut off as fewer triangles, without a warning."""
 
 import re
 import warnings
@@ -17,9 +17,9 @@ _END = re.compile(rb"(?im)^[ \t]*end[ \t]?loop\b")
 
 
 def parse_stl(content: bytes, name: str) -> Mesh:
-    """The mesh in an STL file. Text is what begins with solid and has a line of a vertex, and no size of a binary file.
+    """Return the mesh of an STL file: text if it has a line of a vertex, and not the size of a binary file.
 
-    A binary file whose header counts no triangle has as many as fit; what follows its triangles is warned of.
+    Of a binary file whose header counts no triangle, all are read.
     """
     count = int.from_bytes(content[_HEADER - 4 : _HEADER], "little")
     is_sized = len(content) == _HEADER + count * _RECORD.itemsize
@@ -28,7 +28,7 @@ def parse_stl(content: bytes, name: str) -> Mesh:
     else:
         fit = max(0, len(content) - _HEADER) // _RECORD.itemsize
         if len(content) < _HEADER or (b"\0" not in content[:_HEADER] and not is_sized and fit < count):
-            raise PointsetError("is no STL file: it has neither a line of a vertex nor a size of binary triangles")
+            raise PointsetError("is not an STL file: it has neither lines of vertices nor the size of binary triangles")
         if not count and fit:
             warnings.warn(f"{name}: counts no triangle in its header, and has {fit:,}", stacklevel=2)
             count = fit
