@@ -5,7 +5,6 @@ from . import export as export
 from . import nn as nn
 from . import tasks as tasks
 from . import viz as viz
-from .checking.check import check_data as check_data
 from .comparison.comparing import run_experiment as run_experiment
 from .comparison.rank import rank as rank
 from .comparison.ranking import Ranking as Ranking
@@ -14,6 +13,7 @@ from .data.arrays import from_arrays as from_arrays
 from .data.dataset import PointSets as PointSets
 from .data.dataset import load_dataset as load_dataset
 from .data.options import DataOptions as DataOptions
+from .data_quality.report import check_data as check_data
 from .errors import PointsetError as PointsetError
 from .evaluation import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate

@@ -6,9 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.data.likeness.features import (
+from pointset.baselines.descriptors import (
     HISTOGRAM_BINS,
-    INVARIANT_DISTRIBUTIONS,
     NEIGHBOURHOOD_SHARES,
     PAIR_WIDTH,
     REACH,
@@ -86,15 +85,6 @@ def _sections(X: Tensor) -> Tensor:
     means = inside.mT @ X[..., :2] / counts
     variances = inside.mT @ X[..., :2].square() / counts - means.square()
     return torch.cat([variances.clamp(min=0).sqrt().flatten(1), inside.mean(dim=1).sqrt()], dim=1)
-
-
-def invariant_part(shape: Float[Tensor, "B f"], surface: Float[Tensor, "B s"]) -> Float[Tensor, "B width"]:
-    """The `invariant_features` among the columns of `ShapeFeatures` and `SurfaceFeatures`."""
-    first, scale = CELLS**3 + RINGS * LEVELS + 31, 6 * HISTOGRAM_BINS
-    last = scale * len(NEIGHBOURHOOD_SHARES)
-    scales = surface[:, :last].unflatten(1, (-1, scale))[..., :-HISTOGRAM_BINS].flatten(1)
-    distributions = shape[:, first : first + INVARIANT_DISTRIBUTIONS]
-    return torch.cat([distributions, scales, surface[:, last : last + PAIR_WIDTH]], dim=1)
 
 
 class SurfaceFeatures(nn.Module):

@@ -16,13 +16,12 @@ from pointset import viz
 from pointset.commands.flags import Flags, out_file, written_file
 from pointset.commands.terminal import Result, Table
 from pointset.configuration import COMMON, Seed
-from pointset.data.groups import BY_NAMES
 from pointset.errors import PointsetError, counted, escaped
 from pointset.runs.atomic import write_for_user
 from pointset.runs.spreadsheets import as_csv
 
-SUSPECTS_SHOWN = 10
-"""Suspects of each place that are printed."""
+FINDINGS_SHOWN = 10
+"""Findings of each kind that are printed."""
 POSES_SEEN = {
     "aligned": "shapes of a class have common axes",
     "upright": "shapes of a class differ by turns about the vertical axis",
@@ -90,67 +89,53 @@ def check(
     data: str,
     /,
     *,
-    output: Annotated[Path | None, out_file("a page or a table", ".html", ".htm", ".csv")] = None,
+    output: Annotated[Path | None, out_file("a table", ".csv")] = None,
     up: Annotated[Literal["y", "z", "auto"], COMMON] = "auto",
     labels: str | None = None,
     seed: Seed = 0,
 ) -> Result:
-    """Read every shape once and find what would make a figure untrue: twins, wrong labels, odd shapes, unread files.
+    """Read every shape once and find what makes results wrong: duplicates, leakage, label errors, unreadable files.
 
-    Shapes that are in train and in test, in two classes, or there twice (the same bytes, the same geometry in another
-    format, sampled anew, rescaled, turned or mirrored); labels that are perhaps wrong, with what they would be
-    instead; shapes unlike their class; and groups of shapes that belong together.
+    Exact duplicates are the same bytes, or the same points in another format or order. Near-duplicates are nearest
+    neighbours in feature space: copies that are sampled anew, moved or rescaled. Possible label errors are found by
+    cleanlab from out-of-fold probabilities.
 
     Delete the rows of shapes to keep from the table, and train without the others: `--without check.csv`.
 
-    Example: `pointset data check path/to/parts -o check.html`
+    Example: `pointset data check path/to/parts -o check.csv`
 
     Args:
         data: Name of a card, or a folder.
-        output: Page with pictures (*.html), or table (*.csv) of the suspects.
+        output: Table (*.csv) of the findings.
         up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
         labels: Table (*.csv) with the columns "file" and "label", and perhaps "split" and "group".
-        seed: Seed of the folds with which labels are judged.
+        seed: Seed of the folds with which labels are checked.
     """
-    from pointset.checking.check import ORDER, check_data, overview
-    from pointset.viz.check_page import TITLES, make_check_page
+    from pointset.data_quality.report import TITLES, check_data, overview
 
     started = time.perf_counter()
-    found = check_data(data, up=None if up == "auto" else up, labels=labels, seed=seed)
+    report = check_data(data, up=None if up == "auto" else up, labels=labels, seed=seed)
     if output is not None:
-        found.save(output) if output.suffix.lower() == ".csv" else make_check_page(found).save(output)
-    rows: Table = []
-    for where in ORDER:
-        for each in found.of(where)[:SUSPECTS_SHOWN]:
-            rows.append(
-                {"": TITLES[where], "shape": each.file, "kind": each.kind, "note": each.note, "twin": each.twin}
-            )
-    total = len(found.suspects)
-    more = f"; the first {SUSPECTS_SHOWN} of each kind above" if total > len(rows) else ""
-    lines: list[str | Table] = [*overview(found.shapes), *([rows] if rows else [])]
-    tested = " and ".join(sorted({*found.shapes.splits} - {"train"}))
-    if found.grouping:
-        lines.append(str(found.grouping))
-        if found.divided:
-            lines.append(
-                f"groups of training shapes hold {counted(found.divided, f'{tested} shape')}, too: of a class/file "
-                f"folder, `train` and `compare` keep groups on one side with --groups {BY_NAMES}"
-            )
-    if found.leaks:
-        tests = sum(split != "train" for split in found.shapes.splits)
-        lines.append(
-            f"{found.leaks:,} of {tests:,} {tested} shapes are in another split, too, or hardly differ from a "
-            "shape there: look at the page, and leave them out with --without of `train` and `compare`"
-        )
-    lines += [found.doubt] if found.doubt else []
-    lines.append(
-        f"{counted(total, 'suspect')} in {time.perf_counter() - started:.0f} s{more}"
-        + (f"; saved in {output}" if output else "")
-    )
-    suspects = [
-        {name: value for name, value in asdict(each).items() if name not in ("row", "other")} for each in found.suspects
+        report.save(output)
+    rows: Table = [
+        {"": title, "shape": finding.file, "kind": finding.kind, "note": finding.note, "other": finding.other}
+        for place, title in TITLES.items()
+        for finding in report.of(place)[:FINDINGS_SHOWN]
     ]
-    about = {"shapes": len(found.shapes.names), "leaks": found.leaks, "suspects": suspects}
+    total = len(report.findings)
+    lines: list[str | Table] = [*overview(report.shapes), *([rows] if rows else []), report.labels.note]
+    if report.leaks:
+        tests = sum(split != "train" for split in report.shapes.splits)
+        names = " and ".join(sorted({*report.shapes.splits} - {"train"}))
+        lines.append(
+            f"leakage: {report.leaks:,} of {tests:,} {names} shapes are in the training data, too, exactly or nearly: "
+            "leave them out with --without of `train` and `compare`"
+        )
+    more = f"; the first {FINDINGS_SHOWN} of each kind above" if total > len(rows) else ""
+    saved = f"; saved in {output}" if output else ""
+    lines.append(f"{counted(total, 'finding')} in {time.perf_counter() - started:.0f} s{more}{saved}")
+    findings = [asdict(finding) for finding in report.findings]
+    about = {"shapes": len(report.shapes.names), "leaks": report.leaks, "findings": findings}
     return Result(about | {"sentences": [line for line in lines if isinstance(line, str)]}, *lines)
 
 

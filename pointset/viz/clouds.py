@@ -203,20 +203,5 @@ def draw_clouds(
     return draw_lines(lines, camera, title, note)
 
 
-def draw_tile(clouds: Sequence[Any], up: Up = "z") -> Picture:
-    """Draw clouds [n_i, 3] side by side, coloured by height."""
-    shapes = [to_unit(as_cloud(cloud), up) for cloud in clouds]
-    panels = [Panel(shape, _heights(shape), height_scale()) for shape in shapes]
-    camera, picture = Camera(), Picture(TILE * len(panels), TILE)
-    for column, panel in enumerate(panels):
-        corners, aspect = frame_of([panel.cloud], camera)
-        height = min(1.0, aspect) * FILLED
-        width = height / aspect
-        left = (column + (1 - width) / 2) / len(panels)
-        axes = picture.add_axes((left, (1 - height) / 2, width / len(panels), height))
-        draw_panel(axes, panel, camera, corners, TILE * width)
-    return picture
-
-
 def _heights(shape: NDArray[np.float64], up: int = 2) -> NDArray[np.float64]:
     return (shape[:, up] - shape[:, up].min()) / max(float(np.ptp(shape[:, up])), 1e-12)

@@ -7,7 +7,7 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -18,9 +18,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from numpy.typing import NDArray
 
 from pointset.runs.atomic import checked_suffix, write_for_user
-from pointset.viz.camera import Camera, Up
+from pointset.viz.camera import Camera
 from pointset.viz.charts import DPI, Picture
-from pointset.viz.clouds import draw_tile
 from pointset.viz.color import attention_ramp
 from pointset.viz.writing import as_png
 
@@ -69,23 +68,6 @@ class Page:
         # A viewer that removes the frame removes the style, too: then the picture is visible.
         hidden = f'<img alt="the same maps as a still picture" style="display: none" src="data:image/png;base64,{png}">'
         return {"text/html": frame + hidden, "image/png": png, "text/plain": repr(self)}
-
-
-@dataclass(frozen=True, eq=False)
-class ShapePicture:
-    """A picture with its caption."""
-
-    clouds: Sequence[Any]
-    """One or several clouds [n, 3], side by side."""
-    title: str
-    note: str = ""
-
-
-def make_pictures_page(tiles: Sequence[ShapePicture], *, title: str, note: str = "", up: Up = "z") -> Page:
-    """A page of shapes with captions, under a title and a note."""
-    drawn = [as_png(draw_tile(tile.clouds, up), dpi=140, colors=64) for tile in tiles]
-    pictures = [(tile, base64.b64encode(png).decode()) for tile, png in zip(tiles, drawn, strict=True)]
-    return Page(html=page_of(WEB / "tiles.html", title, {}, note=note, pictures=pictures))
 
 
 def page_of(template: Path, title: str, content: dict[str, Any], **values: Any) -> str:

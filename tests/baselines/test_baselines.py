@@ -6,6 +6,7 @@ import torch
 from sklearn.svm import SVC
 
 import pointset
+from pointset.baselines.descriptors import HISTOGRAM_BINS
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.baselines.models import (
     BASELINES,
@@ -16,7 +17,6 @@ from pointset.baselines.models import (
     SupportVectors,
     mean_log_probabilities,
 )
-from pointset.data.likeness.features import HISTOGRAM_BINS, invariant_features
 from pointset.data.local_features import WIDTHS
 from pointset.training.baselines import extract_rows, fit_head, set_pose
 from pointset.zoo.models import ensemble_of
@@ -39,7 +39,7 @@ def test_features_keep_position_and_scale_out_and_are_finite(kind):
     assert all(features(cloud).isfinite().all() for cloud in (X[:1, :1], torch.ones(1, 5, 3), torch.eye(3)[None]))
 
 
-@pytest.mark.parametrize("compute", [ShapeFeatures(), SurfaceFeatures(), invariant_features])
+@pytest.mark.parametrize("compute", [ShapeFeatures(), SurfaceFeatures()])
 def test_features_do_not_depend_on_the_order_of_points(compute):
     X = torch.randn(3, 200, 3, generator=torch.Generator().manual_seed(0))
     features = compute(X)

@@ -7,13 +7,12 @@ from hashlib import md5
 import numpy as np
 import pytest
 import torch
-from toy import bumpy, save, turn
+from toy import save
 
 import pointset
 from pointset import PointsetError
 from pointset.data.catalogue.folders import groups_of
 from pointset.data.groups import assign_folds, end_in_numbers, groups_from_names, name_key, number_groups
-from pointset.data.likeness.twins import Surface, fit_surfaces
 
 ACTIVITIES = ("boxing", "jack", "jump", "squats", "walk")
 
@@ -171,20 +170,3 @@ def test_a_folder_is_split_by_groups_and_without_the_files_of_a_table(tmp_path):
     (tmp_path / "check.csv").write_text("file,note\n" + "".join(f"{name},twin\n" for name in splits[1].names))
     with pytest.raises(PointsetError, match=r"check.csv' leaves out all 8 test shapes of .*data: delete the rows"):
         pointset.load_dataset(tmp_path / "data", "test", without=str(tmp_path / "check.csv"), **how)
-
-
-@pytest.mark.parametrize(
-    ("change", "kind"),
-    [(np.eye(3), "re-sampled"), (3 * np.eye(3), "rescaled"), (turn(0), "turned"), (-turn(1), "mirrored")],
-)
-def test_twins_of_every_kind(change, kind):
-    fit = fit_surfaces(Surface(bumpy(3, 600)), Surface(bumpy(3, 600, 1) @ change + 5))
-    assert fit.is_same
-    assert fit.kind == kind
-
-
-@pytest.mark.parametrize("count", [40, 600])
-def test_copies_are_twins_and_other_shapes_are_none_also_of_few_points(count):
-    surfaces = [Surface(bumpy(seed, count)) for seed in range(6)]
-    assert not any(fit_surfaces(surfaces[i], surfaces[j]).is_same for i in range(6) for j in range(i))
-    assert fit_surfaces(surfaces[0], Surface(bumpy(0, count) @ turn(0) * 2)).is_same

@@ -12,7 +12,6 @@ from matplotlib import pyplot
 from matplotlib.text import Text
 from numpy.typing import NDArray
 from PIL import Image
-from scipy.ndimage import find_objects, label
 
 import pointset
 from pointset import AttentionMap, PointsetError
@@ -28,7 +27,6 @@ from pointset.viz import (
     draw_specialisation,
     save,
 )
-from pointset.viz.clouds import draw_tile
 from pointset.viz.color import attention_scale
 from pointset.viz.rows import point_rows
 
@@ -310,20 +308,9 @@ def test_every_cloud_has_a_panel_with_its_name(cloud):
     assert max(text.get_window_extent().x1 for text in texts) <= picture.bbox.x1, "long names are shortened"
 
 
-def test_a_tile_has_a_panel_for_each_cloud(cloud):
-    assert len(draw_tile([cloud]).axes) == 1
-    assert len(draw_tile([cloud, cloud[:50]], up="y").axes) == 2
-
-
 def test_a_dot_at_the_edge_of_its_panel_is_whole():
-    """Four distant points have large dots, which the edge of the panel does not cut: width and height are equal."""
-    picture = draw_tile([np.array([[-1, 0, -1], [1, 0, -1], [-1, 0, 1], [1, 0, 1]]) / 2.0])
-    picture.dpi = 300
-    picture.canvas.draw()
-    spots, count = label(np.asarray(picture.canvas.buffer_rgba())[..., :3].min(axis=2) < 250)
-    sides = [(rows.stop - rows.start, columns.stop - columns.start) for rows, columns in find_objects(spots)]
-    assert count == 4
-    assert all(abs(height - width) <= 1 for height, width in sides), sides
+    picture = draw_clouds([np.array([[-1, 0, -1], [1, 0, -1], [-1, 0, 1], [1, 0, 1]]) / 2.0])
+    assert not picture.axes[0].collections[0].get_clip_on()
 
 
 def test_the_camera_looks_along_its_azimuth_and_elevation():

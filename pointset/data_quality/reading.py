@@ -1,4 +1,4 @@
-"""Read every file of a data set once: the shapes of all splits side by side, and what could not be read."""
+"""Read every file of a dataset once: the shapes of all splits, and why files cannot be read."""
 
 import warnings
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from pointset.errors import PointsetError
 NONE = Source(-1, -1, None)
 """The source of a file that was not read."""
 POINTS = 1024
-"""Points of a shape that are compared."""
+"""Points of a shape from which features are computed."""
 
 
 @dataclass
@@ -35,9 +35,9 @@ class Shapes:
     sets: list[PointSets]
     """One for each split that has shapes."""
     entries: dict[str, CacheEntry]
-    """What the caches know of each file, by its name; empty for a release."""
+    """Entries of the point caches, by file name; empty for a release."""
     warnings: list[str]
-    """What was said while the folder was listed: files that are left out, and why."""
+    """Warnings of listing the folder: files that are skipped, and why."""
     rule: str
     """How shapes are assigned to splits."""
 
@@ -48,36 +48,27 @@ class Shapes:
         self.classes = self.sets[0].classes
         self.starts = np.cumsum([0, *map(len, self.sets)])
 
-    def cloud(self, row: int) -> Float[ndarray, "n 3"]:
-        """Points of one shape, in its file's own units and axes."""
-        sets, inside = self._place(row)
-        return sets.points[inside, : sets.sizes[inside], :3].numpy()
-
     def whole_cloud(self, row: int) -> Float[ndarray, "n 3"]:
-        """All points of one shape; of a mesh, all that were sampled."""
-        sets, inside = self._place(row)
+        """Return all points of one shape; of a mesh, all that were sampled."""
+        split = int(np.searchsorted(self.starts, row, side="right")) - 1
+        sets, inside = self.sets[split], row - int(self.starts[split])
         return sets.point_cache.cloud(int(sets.rows[inside]))
 
-    def _place(self, row: int) -> tuple[PointSets, int]:
-        """The sets in which a shape is, and its index among them."""
-        split = int(np.searchsorted(self.starts, row, side="right")) - 1
-        return self.sets[split], row - int(self.starts[split])
-
-    @property
-    def counts(self) -> Int[ndarray, " N"]:
-        """Points of each shape in its file; of meshes, of its sampling."""
-        return np.concatenate([sets.point_cache.sizes[sets.rows.numpy()] for sets in self.sets])
+    def digest(self, row: int) -> str:
+        """Return the digest of the file of a shape; another text for each shape of a release."""
+        entry = self.entries.get(self.names[row])
+        return (entry.source.blake2b if entry else None) or f"{row}"
 
     @property
     def failures(self) -> dict[str, str]:
-        """Why files could not be read, by name."""
+        """Reasons why files cannot be read, by name."""
         return {name: entry.skipped for name, entry in self.entries.items() if entry.skipped}
 
 
 def read_shapes(
     name_or_folder: str | Path, *, up: str | None = None, labels: str | None = None, progress: bool = True
 ) -> Shapes:
-    """Read every shape of a card or a folder, in processes; what an earlier call has read is not read again.
+    """Read every shape of a card or a folder, into point caches that training uses, too.
 
     Raises:
         PointsetError: the data is missing or in no known layout, or no file can be read.

@@ -1,13 +1,9 @@
-"""Features that say how alike two shapes are: distributions of distances and angles, and what neighbourhoods look like.
-
-The baselines use them too, beside what needs an upright shape.
-"""
+"""Shape descriptors of the baselines: distributions of distances and angles, and histograms of local geometry."""
 
 import math
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 REACH = 2.0
@@ -21,20 +17,8 @@ NEIGHBOURHOOD_SHARES = (1 / 128, 1 / 64, 1 / 32, 1 / 8)
 NORMALS_NEIGHBOURHOOD = 1
 """The neighbourhood that the normals are from, by its index."""
 HISTOGRAM_BINS = 8
-INVARIANT_DISTRIBUTIONS, PAIR_WIDTH = 88, 2 * 4 * 6
-"""Columns of the distributions that turns do not change, and those of pairs of normals."""
-
-
-def invariant_features(X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B 296"]:
-    """Features of clouds, all of whose points are real, that turning, mirroring, moving and scaling do not change.
-
-    The distributions of `ShapeFeatures` and the neighbourhoods of `SurfaceFeatures`, without what needs an upright
-    shape. Square roots of shares, so that a Euclidean distance between rows is one between histograms (Hellinger).
-    """
-    X = scaled(X)
-    neighbourhoods, pairs, *_ = surface_histograms(X)
-    turned = [block for place, block in enumerate(neighbourhoods) if place % 6 != 5]  # the last of six is of slopes
-    return torch.cat([distributions(X)[:, :INVARIANT_DISTRIBUTIONS], *turned, *pairs], dim=1)
+PAIR_WIDTH = 2 * 4 * 6
+"""Columns of the histograms of pairs of normals."""
 
 
 def scaled(X: Tensor) -> Tensor:

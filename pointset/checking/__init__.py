@@ -1,1 +1,0 @@
-"""What is wrong with a folder of shapes: files, twins, odd shapes and labels."""

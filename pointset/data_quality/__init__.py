@@ -1,0 +1,1 @@
+"""Data quality of a dataset: unreadable files, duplicates, leakage and possible label errors."""

@@ -1,0 +1,93 @@
+"""Exact and near duplicates among the shapes of a dataset."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
+from sklearn.neighbors import NearestNeighbors
+
+from pointset.data.axes import Axis, rotate_up, usual_up
+from pointset.data.readers.formats import is_mesh_file
+from pointset.data.readers.reading import read_mesh
+from pointset.data_quality.features import Features
+from pointset.data_quality.reading import Shapes
+from pointset.runs.progress import followed
+
+BYTES, POINTS, NEAR = "identical bytes", "identical points", "near-duplicate"
+NEIGHBOURS = 6
+"""Nearest shapes in feature space with which each shape is compared."""
+RATIO = 0.8
+"""Largest ratio of the distances of the nearest and the second nearest shape of a near-duplicate (Lowe, *Distinctive
+image features from scale-invariant keypoints*, 2004): in dense classes different shapes are as near as samplings."""
+SAME_POINT = 2e-4
+"""Largest distance of a point in two files of one shape, as a share of the extent: text may have four digits."""
+
+
+def find_duplicates(shapes: Shapes, features: Features, progress: bool = False) -> list[tuple[int, int, str]]:
+    """Return pairs (first, second, kind) of shapes that are the same; each second once, with its closest first.
+
+    "identical bytes"; "identical points", in any order and format, to the precision of text; "near-duplicate", the
+    nearest neighbour in feature space, by far, at a distance as of two samplings of one shape: also moved or rescaled.
+    """
+    vectors, limit = features.vectors, features.sampling_distance(shapes.sets[0])
+    distances, neighbours = (
+        NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, len(vectors)), algorithm="brute")
+        .fit(vectors)
+        .kneighbors(vectors)
+    )
+    pairs, near = dict[tuple[int, int], float](), set[tuple[int, int]]()
+    for row, (others, away) in enumerate(zip(neighbours.tolist(), distances.tolist(), strict=True)):
+        by_distance = [(distance, other) for distance, other in zip(away, others, strict=True) if other != row]
+        close = {(min(row, other), max(row, other)): distance for distance, other in by_distance if distance <= limit}
+        pairs |= close
+        if close and (len(by_distance) == 1 or by_distance[0][0] <= RATIO * by_distance[1][0]):
+            near.add(next(iter(close)))
+    first_of: dict[str, int] = {}
+    for row in range(len(vectors)):
+        if (first := first_of.setdefault(shapes.digest(row), row)) != row:
+            pairs[first, row] = 0.0
+    corners = lru_cache(maxsize=64)(lambda row: _corners(shapes, row))
+    best: dict[int, tuple[int, float, int, str]] = {}
+    for (first, second), distance in followed(
+        sorted(pairs.items()), "comparing shapes", "pair", len(pairs), show=progress
+    ):
+        if shapes.digest(first) == shapes.digest(second):
+            rank, kind = 0, BYTES
+        elif _same_geometry(shapes, (first, second), (corners(first), corners(second))):
+            rank, kind = 1, POINTS
+        elif (first, second) in near:
+            rank, kind = 2, NEAR
+        else:
+            continue
+        best[second] = min(best.get(second, (3, 0.0, 0, "")), (rank, distance, first, kind))
+    ranked = sorted((rank, distance, first, second, kind) for second, (rank, distance, first, kind) in best.items())
+    return [(first, second, kind) for _, _, first, second, kind in ranked]
+
+
+def _corners(shapes: Shapes, row: int) -> NDArray[np.floating[Any]]:
+    """Return all points of a cloud, or the vertices of the triangles of a mesh: programs drop the others."""
+    if not (entry := shapes.entries.get(shapes.names[row])) or not is_mesh_file(Path(entry.file)):
+        return shapes.whole_cloud(row)
+    mesh = read_mesh(Path(entry.file))
+    return mesh.vertices[np.unique(mesh.faces)]
+
+
+def _same_geometry(shapes: Shapes, rows: Sequence[int], points: Sequence[NDArray[np.floating[Any]]]) -> bool:
+    """Return True if two files have the same points, perhaps with the usual upward axes of their formats."""
+    axes: list[Axis] = [usual_up([shapes.names[row]]) or "z" for row in rows]
+    return _same_points(*points) or (
+        axes[0] != axes[1] and _same_points(rotate_up(points[0], axes[0], axes[1]), points[1])
+    )
+
+
+def _same_points(one: NDArray[np.floating[Any]], other: NDArray[np.floating[Any]]) -> bool:
+    """Return True if each point of one [n, 3] is at a point of the other [m, 3]."""
+    least = SAME_POINT * np.ptp(one, axis=0).max()
+    if max(np.abs(end(one, axis=0) - end(other, axis=0)).max() for end in (np.min, np.max)) > least:
+        return False  # most pairs, at once
+    trees = KDTree(one), KDTree(other)
+    return bool(max(tree.query(points.data)[0].max() for tree, points in (trees, trees[::-1])) <= least)
