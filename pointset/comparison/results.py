@@ -216,7 +216,7 @@ def _protocol_in_words(facts: TaskFacts, recipe: Recipe) -> tuple[str, str]:
     """Length of a training and set sizes that are not the tested one; the sets and the epoch of the metrics."""
     if facts.block:
         return f"{recipe.steps:,} steps of {recipe.batch_size} sets", "last step"
-    length = f"{recipe.steps} steps" if recipe.steps else f"{recipe.epochs} epoch{'s' * (recipe.epochs > 1)}"
+    length = recipe.length_in_words
     length += f", at least {recipe.least_steps} steps," if recipe.least_steps and not recipe.steps else ""
     length += f" of {recipe.sizes_in_words}" if recipe.sizes_in_words else ""
     epoch = "last epoch" if recipe.patience is None else "best validation epoch"

@@ -220,7 +220,7 @@ def equivariant_model(pooling: str, options: ModelOptions) -> SetClassifier:
     """The rFFp model whose layers and pooling use the same statistic, "mean" or "max"."""
     statistic: Statistic = "mean" if pooling == "mean" else "max"
     encoder = positioned_layers(statistic, options)
-    head = nn.Sequential(nn.Flatten(), Dropout(options.dropout), head_of_one(options.dim, options.dim))
+    head = nn.Sequential(nn.Flatten(), Dropout(options.dropout_rate), head_of_one(options.dim, options.dim))
     return SetClassifier(encoder, MeanPool() if statistic == "mean" else MaxPool(), head, DIMENSIONS)
 
 

@@ -278,7 +278,7 @@ def row_model(
     model = create_model("-".join(parts_of(row)), 1, options, inputs=inputs, seed=seed)
     assert isinstance(model, SetClassifier), "a row always has an encoder and a pooling"
     width = next(module.in_features for module in model.head.modules() if isinstance(module, nn.Linear))
-    rest = seeded(seed, lambda: nn.Sequential(nn.Flatten(), Dropout(options.dropout), head(width)))
+    rest = seeded(seed, lambda: nn.Sequential(nn.Flatten(), Dropout(options.dropout_rate), head(width)))
     return SetClassifier(list(model.encoder), model.pool, rest, inputs)
 
 

@@ -142,6 +142,7 @@ def fit(
 
     fitted = training.fit(run, description, progress)
     set_preparation(model, train.classes, preparation_of(train, recipe))
+    objective.warn_of_chance(fitted.history[-1]["loss"])
     return fitted
 
 

@@ -26,6 +26,8 @@ from pointset.evaluation.predictions import evaluate_in_training
 from pointset.inputs import require_tensor
 from pointset.training.recipe import Recipe
 
+NEAR_CHANCE = 0.97
+"""Share of the loss of class frequencies above which a training ends at chance."""
 _SIZES = 0x51
 """Keeps the draws of set sizes apart from other uses of the same seed and epoch."""
 
@@ -136,6 +138,24 @@ class Classification(Objective):
             name = getattr(self.own_loss, "__qualname__", type(self.own_loss).__qualname__)
             about["loss"] = {"name": name, "of a fixed batch": round(value, 5)}
         return about
+
+    def warn_of_chance(self, loss: float) -> None:
+        """Warn if the last training loss is not clearly below the loss of class frequencies.
+
+        A loss with other weights, and those of mixed sets and of ordered classes, are not compared.
+        """
+        recipe, classes = self.recipe, len(self.classes)
+        if self.own_loss is not None or self.weights is not None or self.mix is not None or recipe.ordered is not None:
+            return
+        shares = self.train.labels.bincount(minlength=classes).double().clamp(min=1e-12) / len(self.train)
+        targets = (1 - recipe.label_smoothing) * shares + recipe.label_smoothing / classes
+        of_frequencies = -float((targets * shares.log()).sum())
+        if loss > NEAR_CHANCE * of_frequencies:
+            warnings.warn(
+                f"training ends at chance: the loss {loss:.3f} is near {of_frequencies:.3f}, of class frequencies: "
+                "give more steps (epochs or steps), less dropout, or another learning_rate",
+                stacklevel=3,
+            )
 
     def _own_loss(self, output: Tensor, labels: Tensor) -> Tensor:
         """Return the user's loss; a PointsetError unless it is one number."""

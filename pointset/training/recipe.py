@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pointset.configuration import COMMON, BatchSize, Checked, Length, NonNegative, Positive, Share, SizeRange
 from pointset.errors import PointsetError
 
+USUAL_EPOCHS, USUAL_STEPS = 50, 800
 STEP_EVERY, STEP_FACTOR = 20_000, 0.3
 
 Precision = Literal["float32", "bfloat16", "auto"]
@@ -30,8 +31,8 @@ class Recipe(Checked):
         pointset.errors.PointsetError: patience=5 needs a validation split: set validation, such as 0.1
     """
 
-    epochs: Annotated[Length, COMMON] = 50
-    """Passes over the training shapes."""
+    epochs: Annotated[Length | None, COMMON] = None
+    """Passes over the training shapes; None takes 50, and as many more as 800 steps need."""
     steps: Length | None = None
     """Total number of optimizer steps, instead of `epochs`; the last epoch may be incomplete."""
     least_steps: Length | None = None
@@ -117,7 +118,8 @@ class Recipe(Checked):
 
     def total_steps(self, per_epoch: int) -> int:
         """Number of optimizer steps, with so many in an epoch."""
-        return self.steps or max(self.epochs * per_epoch, self.least_steps or 0)
+        usual = max(USUAL_EPOCHS * per_epoch, USUAL_STEPS)
+        return self.steps or max(usual if self.epochs is None else self.epochs * per_epoch, self.least_steps or 0)
 
     def sizes(self, epoch: int, epochs: int) -> SizeRange | None:
         """The fewest and the most points of training sets in an epoch, from 0; None if the dataset decides.
@@ -130,6 +132,15 @@ class Recipe(Checked):
         passed = epoch / max(1, epochs - 1)
         smallest, largest = (round(a * (b / a) ** passed) for a, b in zip(first, last, strict=True))
         return smallest, largest
+
+    @property
+    def length_in_words(self) -> str:
+        """Return the number of steps or of epochs as text."""
+        if self.steps:
+            return f"{self.steps} steps"
+        if self.epochs is None:
+            return f"{USUAL_EPOCHS} epochs or {USUAL_STEPS} steps, whichever is more"
+        return f"{self.epochs} epoch{'s' * (self.epochs > 1)}"
 
     @property
     def sizes_in_words(self) -> str:

@@ -206,13 +206,13 @@ def _with_head(encoder: Builder, pooling: Builder, spec: Spec) -> nn.Module:
     width = shape_of(layers, inputs)[-1] if pooling.any_width else options.dim
     pool = pooling.build(options, width)
     pooled = math.prod(shape_of(pool, width))  # width of the pooled vectors, side by side
-    first = options.dropout if options.pooled_dropout is None else options.pooled_dropout
+    first = options.dropout_rate if options.pooled_dropout is None else options.pooled_dropout
     dim, norm = options.head_dim or options.dim, options.head_norm
     head: list[nn.Module] = [nn.Flatten(), Dropout(first)]
     if pooling.head == "hidden":
         head.append(nn.Linear(pooled, dim, bias=not has_shift(norm)))
         head += [] if norm == "none" else [make_norm(norm, dim)]
-        head += [activation(), Dropout(options.dropout)]
+        head += [activation(), Dropout(options.dropout_rate)]
         pooled = dim
     return SetClassifier(layers, pool, nn.Sequential(*head, nn.Linear(pooled, spec.classes)), spec.inputs, numbers)
 

@@ -63,8 +63,9 @@ class ModelOptions(Checked):
     """Share of the sets without these numbers in training."""
     layers: Depth | None = None
     """Layers of the encoder; None takes the published number (rff 4, rffp 3, sab 2, isab 2, dumlp 2)."""
-    dropout: Share = 0.5
-    """Dropout between the pooling and the last layers, as published."""
+    dropout: Share | None = None
+    """Dropout between the pooling and the last layers; None takes 0.5 at width 256, as published, and in proportion to
+    `dim` below."""
     pooled_dropout: Share | None = None
     """Dropout on the pooled vectors; None takes `dropout`, as published. If the head has a hidden layer, `dropout`
     applies after that layer."""
@@ -88,6 +89,11 @@ class ModelOptions(Checked):
         self.pool_attention.check_coverage()
         if self.dim % self.attention.heads:
             raise PointsetError(f"dim must be a multiple of heads, got dim={self.dim} and heads={self.attention.heads}")
+
+    @property
+    def dropout_rate(self) -> float:
+        """The dropout, or that of the width where it is None."""
+        return min(0.5, self.dim / 512) if self.dropout is None else self.dropout
 
     @property
     def block_attention(self) -> AttentionOptions:

@@ -3,6 +3,7 @@
 import copy
 import math
 import time
+import warnings
 from dataclasses import replace
 from functools import partial
 
@@ -141,6 +142,52 @@ def test_a_training_resumes_to_the_last_bit(changes, train, tmp_path, monkeypatc
     resumed = pointset.fit(network(), train, recipe, run=tmp_path)
     assert numbers(resumed.history) == numbers(whole.history)
     assert same_weights(resumed.model, whole.model)
+
+
+def solids(count: int, seed: int, points: int = 256) -> tuple[np.ndarray, list[int]]:
+    """Points on spheres, cubes and cylinders [count, points, 3], and their classes."""
+    generator, clouds = np.random.default_rng(seed), []
+    for number in range(count):
+        sphere = generator.normal(size=(points, 3))
+        cube = generator.uniform(-1, 1, (points, 3))
+        cube[np.arange(points), generator.integers(0, 3, points)] = generator.choice([-1, 1], points)
+        angle, height, radius = (
+            generator.uniform(0, 2 * np.pi, points),
+            generator.uniform(-1, 1, points),
+            np.ones(points),
+        )
+        cap = generator.random(points) < 1 / 3
+        radius[cap], height[cap] = np.sqrt(generator.random(cap.sum())), generator.choice([-1, 1], cap.sum())
+        cylinder = np.stack([radius * np.cos(angle), radius * np.sin(angle), height], axis=1)
+        clouds.append([sphere / np.linalg.norm(sphere, axis=1, keepdims=True), cube, cylinder][number % 3])
+    return np.stack(clouds).astype(np.float32), [number % 3 for number in range(count)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rff-mean", "rff-max", "rffp-max", "rff-pma"])
+def test_defaults_of_a_recipe_learn_simple_solids(name):
+    model = pointset.create_model(name, classes=3, dim=64)
+    recipe = Recipe(learning_rate=3e-3)
+    pointset.fit(model, pointset.from_arrays(*solids(120, 0)), recipe, progress=False)
+    assert pointset.evaluate(model, pointset.from_arrays(*solids(60, 1))).accuracy > 0.95
+
+
+def test_a_training_that_ends_at_chance_warns(train):
+    with pytest.warns(
+        UserWarning, match=r"training ends at chance: the loss 1\.\d+ is near 1\.099, .* give more steps"
+    ):
+        pointset.fit(small("rff-max"), train, Recipe(epochs=1, learning_rate=1e-9), progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        recipe = Recipe(epochs=4, batch_size=8, learning_rate=1e-2)
+        pointset.fit(small("rff-max", dropout=0.0), train, recipe, progress=False)
+        pointset.fit(small("rff-max"), train, replace(recipe, epochs=1, ordered="soft"), progress=False)
+
+
+def test_without_epochs_there_are_at_least_800_steps():
+    assert [Recipe().total_steps(per_epoch) for per_epoch in (4, 100)] == [800, 5000]
+    assert [Recipe(epochs=3).total_steps(4), Recipe(epochs=3, least_steps=20).total_steps(4)] == [12, 20]
+    assert Recipe(steps=7).total_steps(4) == 7
 
 
 def with_points(value: float, normalize: str, count: int = 6) -> PointSets:

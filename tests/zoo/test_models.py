@@ -299,3 +299,12 @@ def test_shapes_at_their_principal_axes_are_not_turned_where_another_axis_is_up(
 def test_exported_files_take_bare_points(suffix: str, kind: str, tmp_path: Path) -> None:
     model = network("rff-pma", kind).eval()
     assert pointset.export_model(model, tmp_path / f"model{suffix}", mask=True) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "rate"), [({}, 0.5), ({"dim": 512}, 0.5), ({"dim": 64}, 0.125), ({"dropout": 0.3}, 0.3)]
+)
+def test_the_default_dropout_is_that_of_the_width(options: dict[str, Any], rate: float) -> None:
+    assert pointset.ModelOptions(**options).dropout_rate == rate
+    model: Any = pointset.create_model("rff-max", classes=3, **options)
+    assert {module.p for module in model.head if hasattr(module, "p")} == {rate}

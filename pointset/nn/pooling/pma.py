@@ -53,7 +53,7 @@ class AttentionPool(Pooling):
     def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
         """Build it from k, the width of the rows, dropout, and the options of seeds, attention and head."""
         attention = options.block_attention, options.pool_attention
-        return cls(argument, width, options.dropout, options.pool_seeds, options.initial, *attention, options.head)
+        return cls(argument, width, options.dropout_rate, options.pool_seeds, options.initial, *attention, options.head)
 
     def __init__(
         self,
