@@ -99,6 +99,7 @@ def test_the_wheel_works_in_an_empty_environment_away_from_the_checkout(wheel: P
 # The name under which a distribution is imported, where it is another.
 DISTRIBUTIONS = {"IPython": "ipython", "PIL": "pillow", "lazy_loader": "lazy-loader", "sklearn": "scikit-learn"}
 DISTRIBUTIONS |= {"mapbox_earcut": "mapbox-earcut", "torch_geometric": "torch-geometric"}
+DISTRIBUTIONS |= {"collada": "pycollada", "lzf": "python-neo-lzf"}
 
 
 def test_everything_that_is_imported_is_declared() -> None:

@@ -37,6 +37,9 @@ def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
         names: keys of `AUGMENTATIONS`, in the order of application.
         up: the axis that "turn" and "rotate-up" rotate about.
 
+    Returns:
+        A function of points [B, n, d] and a generator.
+
     Raises:
         PointsetError: a name is unknown, or one of `MIXINGS`.
 

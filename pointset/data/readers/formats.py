@@ -113,9 +113,14 @@ def require_count(present: int, declared: int, what: str) -> None:
         raise PointsetError(f"declares {declared:,} {what}, and {present:,} can be read: it is cut off or damaged")
 
 
+def is_padding(rest: bytes | np.ndarray) -> bool:
+    """Return True if the bytes after the data of a file are zeros, of which PCL writes a page, and line ends."""
+    return bool(np.isin(np.frombuffer(rest, np.uint8), list(b"\0\r\n")).all())
+
+
 def warn_of_rest(path: str | Path, rest: bytes | np.ndarray, what: str = "bytes") -> None:
-    """Warn of what follows the data of a file, unless it is padding: zeros (PCL writes a page) and line ends."""
-    if len(rest) and (what != "bytes" or not np.isin(np.frombuffer(rest, np.uint8), list(b"\0\r\n")).all()):
+    """Warn of what follows the data of a file, unless it is padding."""
+    if len(rest) and not (what == "bytes" and is_padding(rest)):
         message = f"has {len(rest):,} {what} more than its header says, which are not read"
         warnings.warn(f"{path}: {message}", stacklevel=3)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pointset.data.readers.clouds import AXES, Columns, named_columns
-from pointset.data.readers.formats import MOST_HEADER, require_count, warn_of_rest
+from pointset.data.readers.formats import MOST_HEADER, is_padding, require_count, warn_of_rest
 from pointset.data.readers.lines import Line, lines_of, numbers_of, plain_text, require, widths_of
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 from pointset.errors import PointsetError, quoted
@@ -94,7 +94,13 @@ def read_ply(path: Path) -> dict[str, Properties]:
         content, start = np.memmap(path, np.uint8, "r"), end.end()
         for name, (count, types) in elements.items():
             read[name], start = _read_element(content, start, count, types)
-        warn_of_rest(path, content[start:])
+        lists = [column.sizes for element in read.values() for column in element.values() if isinstance(column, Ragged)]
+        rest = content[start:]
+        if not is_padding(rest) and any(
+            (sizes != sizes[0]).any() for sizes in lists
+        ):  # one of which may have a damaged length
+            raise PointsetError(f"has {len(rest):,} bytes after lists of several lengths: it is damaged")
+        warn_of_rest(path, rest)
         return read
     lines = lines_of(plain_text(read_file(path)[end.end() :]), len(header))
     for name, (count, types) in elements.items():
