@@ -22,11 +22,12 @@ from pointset.runs.spreadsheets import as_csv
 
 FINDINGS_SHOWN = 10
 """Findings of each kind that are printed."""
-POSES_SEEN = {
-    "aligned": "shapes of a class have common axes",
-    "upright": "shapes of a class differ by turns about the vertical axis",
-    "any": "shapes of a class are turned in all directions",
+POSES = {
+    "aligned": ("shapes of a class have common axes", "center-standardize"),
+    "upright": ("shapes of a class differ by rotations about the vertical axis", "upright-axes"),
+    "any": ("shapes of a class are rotated in all directions", "principal-axes"),
 }
+"""Description of each pose, and the normalisation for it."""
 app = App(
     name="data",
     help_format="markdown",
@@ -180,7 +181,8 @@ def _in_words(overview: dict[str, Any]) -> Iterator[str]:
     assumed = f" (assumed from the file type; set it with --up y or --up z{differ})" if overview["up_assumed"] else ""
     yield f"up: {overview['up']}{assumed}"
     if overview["pose"] is not None:
-        yield f"pose: {POSES_SEEN[overview['pose']]}; train with --pose {overview['pose']}"
+        seen, normalize = POSES[overview["pose"]]
+        yield f"pose: {seen}; train with --normalize {normalize}"
     yield f"picture of a few shapes of each class: {overview['picture']}"
 
 

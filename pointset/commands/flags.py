@@ -64,10 +64,9 @@ class Chosen(NamedTuple):
     @classmethod
     def by(cls, given: frozenset[str], *groups: Checked) -> Self:
         """The fields of these groups whose flags were given."""
-        flags = given | {"normalize"} if "pose" in given else given  # a pose is a normalisation by another name
         return cls(
             *(
-                {name: value for name, value in values.items() if default_name_transform(name) in flags}
+                {name: value for name, value in values.items() if default_name_transform(name) in given}
                 for values in (group.flat() if isinstance(group, ModelOptions) else vars(group) for group in groups)
             )
         )

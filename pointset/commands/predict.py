@@ -17,7 +17,6 @@ from pointset.commands.trained import (
     run_over_files,
     usual,
 )
-from pointset.data.options import POSES
 from pointset.errors import PointsetError, counted
 from pointset.zoo.pretrained import ANY_POSE
 
@@ -56,8 +55,10 @@ def classify(
     shapes, start = in_folders(files), perf_counter()
     model = ANY_POSE if pose == "any" and model is None else model
     trained = load_model(model)
-    if pose == "any" and trained.network.preparation.normalize != POSES["any"]:
-        raise PointsetError(f"{model} was not trained for any pose: leave out --model, or train with --pose any")
+    if pose == "any" and trained.network.preparation.normalize != "principal-axes":
+        raise PointsetError(
+            f"{model} was not trained for any pose: leave out --model, or train with --normalize principal-axes"
+        )
     guesses, failures = run_over_files(classify_files, trained, shapes, reading, "classifying")
     accuracy, known = accuracy_of(guesses, trained.data["classes"])
     if output is not None:

@@ -64,7 +64,7 @@ def rotate_up(rows: np.ndarray, now: str, wanted: Axis, *, normals: bool = False
 
 
 def recommend_pose(samples: Sequence[tuple[str, NDArray[np.float32]]], up: Axis) -> Pose | None:
-    """Recommend a value of `--pose` by the second moments of shapes, given as pairs (class, points [n, 3]).
+    """Recommend a pose by the second moments of shapes, given as pairs (class, points [n, 3]).
 
     The scatter of the moments within classes is compared with that of randomly rotated shapes (1) and of shapes rotated
     to their own axes (0). Half turns do not change second moments: upside-down shapes count as aligned.

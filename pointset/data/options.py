@@ -14,7 +14,6 @@ from pointset.errors import PointsetError, quoted
 Normalize = Literal[
     "unit-sphere", "standardize", "center-standardize", "principal-axes", "upright-axes", "upright-axes-y", "none"
 ]
-POSES: dict[str, Normalize] = {"aligned": "center-standardize", "upright": "upright-axes", "any": "principal-axes"}
 SPLITS = ("train", "test")
 Sampler = Literal["uniform", "fps", "poisson"]
 SAMPLERS: tuple[str, ...] = get_args(Sampler)
@@ -22,7 +21,7 @@ NORMALS = "normals"
 """The feature that is a direction, and rotates with the shape."""
 MORE_POINTS = "sample more with cache_points (--cache-points of `train` and `compare`)"
 """Hint in errors: how to sample larger caches; other commands use the options that a model was trained with."""
-NOT_SAVED = ("on_error", "pose")
+NOT_SAVED = ("on_error",)
 TABLES = ("labels", "groups", "without")
 """Options that are paths of tables; groups may be something else."""
 
@@ -66,10 +65,8 @@ class DataOptions(OutlierOptions, WithFeatures):
     cache_points: PointCount = 2048
     """Points sampled once per mesh, from which sets are drawn."""
     normalize: Normalize = "unit-sphere"
-    """Normalisation of each set; see `pointset.data.normalize`."""
-    pose: Annotated[Literal["aligned", "upright", "any"] | None, COMMON] = None
-    """How shapes are turned in use: all like those of training (aligned), about the vertical (upright) or in any way
-    (any). It sets `normalize`: to center-standardize, upright-axes or principal-axes."""
+    """Normalisation of each set, see `pointset.data.normalize`; "principal-axes" for shapes in any pose, "upright-axes"
+    for shapes that are rotated about the vertical axis."""
     sampler: Sampler = "uniform"
     """How points are sampled from meshes; see `pointset.data.sampling`."""
     data_seed: Seed = 0
@@ -107,11 +104,8 @@ class DataOptions(OutlierOptions, WithFeatures):
         super().__post_init__()
         if len(set(self.features)) < len(self.features) or not all(self.features):
             raise PointsetError(f"features must be different names, got {quoted(', '.join(self.features))}")
-        if self.pose is not None:  # saved as the normalisation alone
-            object.__setattr__(self, "normalize", POSES[self.pose])
-            object.__setattr__(self, "pose", None)
         if self.has_normals and "axes" in self.normalize:
-            raise PointsetError(f"normalize={self.normalize} does not turn normals: leave normals out, or the pose")
+            raise PointsetError(f"normalize={self.normalize} does not rotate normals: leave normals out")
         if self.turned and (self.up in (None, "auto") or not {*self.turned} <= SHAPE_SUFFIXES):
             raise PointsetError(
                 f"turned={quoted(', '.join(self.turned))} must be suffixes of files of shapes, such as .obj, and goes "

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from pointset.baselines.models import mean_log_probabilities
 from pointset.configuration import check_seed
 from pointset.data.groups import WHAT_GROUPS_TAKES, Grouping, alone
-from pointset.data.options import POSES
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.runs import records
@@ -207,7 +206,7 @@ class _Selection:
         return selection if self.folder is None else self._saved(selection, plan.steps, self.folder)
 
     def _svm_name(self) -> str:
-        return SVM_MODEL_ANY_POSE if self.train.options.normalize == POSES["any"] else SVM_MODEL
+        return SVM_MODEL_ANY_POSE if self.train.options.normalize == "principal-axes" else SVM_MODEL
 
     def _svm_out_of_fold(self, svm: nn.Module) -> Tensor:
         """Fit the support vector machine to all shapes, and return its out-of-fold logits at its temperature.

@@ -275,8 +275,8 @@ def test_trainings_see_fewer_points_on_the_files_own_data_alone(data, flags, poi
 
 def test_flags_replace_what_an_experiment_has_even_by_the_defaults_of_the_options():
     options = ModelOptions(dim=256, pool_seeds="mean")
-    given = frozenset({"pose", "points", "dim", "pool-seeds", "learning-rate"})
-    chosen = Chosen.by(given, DataOptions(pose="any", points=100), options, Recipe(learning_rate=1e-3))
+    given = frozenset({"normalize", "points", "dim", "pool-seeds", "learning-rate"})
+    chosen = Chosen.by(given, DataOptions(normalize="principal-axes", points=100), options, Recipe(learning_rate=1e-3))
     sets, model, recipe = quick_options("path/to/parts").changed(*chosen)
     assert (sets.normalize, sets.points) == ("principal-axes", 100)
     assert (model.dim, model.pool_seeds, model.dropout) == (256, "mean", 0.2)

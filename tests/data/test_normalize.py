@@ -131,14 +131,15 @@ def test_half_turns_are_rotations_that_keep_the_axes():
     assert {tuple(row) for row in turned[:, 0].tolist()} == {*signs}
 
 
-@pytest.mark.parametrize(("pose", "up", "how"), [("any", "z", "principal-axes"), ("upright", "y", "upright-axes-y")])
-def test_a_pose_is_saved_as_its_normalisation(pose, up, how, clouds_folder):
-    sets = pointset.load_dataset(clouds_folder, "train", 24, pose=pose, up=up)
+@pytest.mark.parametrize(
+    ("normalize", "up", "how"), [("principal-axes", "z", "principal-axes"), ("upright-axes", "y", "upright-axes-y")]
+)
+def test_sets_are_rotated_to_their_axes(normalize, up, how, clouds_folder):
+    sets = pointset.load_dataset(clouds_folder, "train", 24, normalize=normalize, up=up)
     assert sets.options.normalize == how
-    assert "pose" not in sets.describe()
     torch.testing.assert_close(normalize_points(sets.points, how), sets.points, atol=1e-4, rtol=0)
     with pytest.raises(pointset.PointsetError, match="normals"):
-        pointset.DataOptions(pose=pose, features="normals")
+        pointset.DataOptions(normalize=normalize, features="normals")
 
 
 @pytest.mark.parametrize("up", ["z", "y"])
