@@ -17,7 +17,7 @@ class _Machine(TypedDict):
 
 
 class _Recipe(TypedDict, total=False):
-    epochs: int
+    epochs: int | None
     validation: float | None
 
 
