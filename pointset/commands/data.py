@@ -70,7 +70,7 @@ def show(
         split_seed: Seed of the train/test split of a class/file folder.
         up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
         labels: Table (*.csv) with the columns "file" and "label", and perhaps "split" and "group".
-        write_labels: Table (*.csv) to write: files, labels, splits and groups as they are understood now, which
+        write_labels: Table (*.csv) to write: files, labels, splits and groups as read now, which
             --labels takes after you have corrected it.
     """
     if write_labels is not None:

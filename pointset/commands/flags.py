@@ -73,7 +73,7 @@ class Chosen(NamedTuple):
 
 
 def quick_options(data: str) -> Options:
-    """The options of the shipped quick.toml; its fewer points in training were chosen for its own data alone."""
+    """The options of the bundled quick.toml; its fewer points in training were chosen for its own data alone."""
     recipe = Recipe.from_dict(QUICK["recipe"] | ({} if data == QUICK["data"] else {"train_points": None}))
     return Options(DataOptions.from_dict(QUICK_SETS), ModelOptions.from_dict(QUICK["model"]), recipe)
 
@@ -94,7 +94,7 @@ class ShownDefaults(DefaultFormatter):
 
 
 def option_flags(title: str, sort_key: int, defaults: Mapping[str, Any]) -> Parameter:
-    """Each field of a class of options as a flag, in a panel of its own with these defaults."""
+    """Each field of a class of options as a flag, in a panel with these defaults."""
     panel = group(title, sort_key, help_formatter=ShownDefaults(defaults))
     return Parameter(name="*", group=panel)
 
@@ -117,8 +117,8 @@ def out_file(what: str, *suffixes: str) -> Parameter:
 def written_file(what: str, *suffixes: str, names: tuple[str, ...] | None = None) -> Parameter:
     """A flag for a file to write, or several, with one of the suffixes; it is checked before any work."""
 
-    def check_files(_: Any, given: Path | tuple[Path, ...] | None) -> None:
-        for path in given if isinstance(given, tuple) else filter(None, (given,)):
+    def check_files(_: Any, paths: Path | tuple[Path, ...] | None) -> None:
+        for path in paths if isinstance(paths, tuple) else filter(None, (paths,)):
             check_writable(checked_suffix(path, suffixes, what))
 
     return Parameter(name=names, validator=check_files)

@@ -76,76 +76,79 @@ def from_arrays(
     clouds = _clouds(X)
     count = len(clouds)
     check("split", split, str)
-    labels, known = _labels(y, count, classes)
-    chosen = [f"{index:06}" for index in range(count)] if names is None else list(names)
-    check("names", chosen, Sequence[str])
-    _require_each("names", chosen, count)
-    check_once("names:", chosen)
+    labels, class_names = _labels(y, count, classes)
+    shape_names = [f"{index:06}" for index in range(count)] if names is None else list(names)
+    check("names", shape_names, Sequence[str])
+    _require_each("names", shape_names, count)
+    check_once("names:", shape_names)
     if isinstance(features, list | tuple) and features and all(isinstance(name, str) for name in features):
         features = {name: [table_of(cloud, [name])[:, 3:] for cloud in clouds] for name in features}
-    beside = _features(features, count)
-    made, failures = dict[int, Arrays](), dict[str, str]()
-    for row, name in enumerate(chosen):
+    by_feature = _features(features, count)
+    usable, failures = dict[int, Arrays](), dict[str, str]()
+    for row, name in enumerate(shape_names):
         try:
-            made[row] = _cloud(clouds[row], {feature: values[row] for feature, values in beside.items()})
+            usable[row] = _cloud(clouds[row], {feature: values[row] for feature, values in by_feature.items()})
         except (PointsetError, ValueError) as error:
             failures[name] = f"cloud {row} of X cannot be used: {error}"
-    refuse_or_leave_out(failures, len(made), on_error, "clouds", "correct them")
+    refuse_or_leave_out(failures, len(usable), on_error, "clouds", "correct them")
     if failures:
         reasons = one_line(in_kinds(failures), MOST_SAID)
         warnings.warn(f"{len(failures)} of {count} clouds of X are left out: {reasons}", stacklevel=2)
-    one_width("the features", {chosen[row]: np.shape(cloud.get("features", [[]]))[1] for row, cloud in made.items()})
-    sizes = [len(cloud["points"]) for cloud in made.values()]
+    one_width(
+        "the features",
+        {shape_names[row]: np.shape(cloud.get("features", [[]]))[1] for row, cloud in usable.items()},
+    )
+    sizes = [len(cloud["points"]) for cloud in usable.values()]
     ragged = len(set(sizes)) > 1
     join = np.concatenate if ragged else np.stack
-    arrays = {name: join([cloud[name] for cloud in made.values()]) for name in next(iter(made.values()))}
+    arrays = {name: join([cloud[name] for cloud in usable.values()]) for name in next(iter(usable.values()))}
     cache = PointCache(
         arrays.pop("points"),
-        [chosen[row] for row in made],
-        np.array([labels[row] for row in made], np.int64),
-        known,
+        [shape_names[row] for row in usable],
+        np.array([labels[row] for row in usable], np.int64),
+        class_names,
         AS_RELEASED,
         arrays=arrays,
         skipped=tuple(failures),
         offsets=np.cumsum([0, *sizes]) if ragged else None,
     )
-    shape = as_array(table_of(clouds[next(iter(made))])).shape
+    shape = as_array(table_of(clouds[next(iter(usable))])).shape
     options = {
         "points": max(sizes) if points is None else points,
         "normalize": normalize,
         "data_seed": data_seed,
         "up": up,
         "on_error": on_error,
-        "features": tuple(dict.fromkeys(["columns"] * (shape[1] > 3) + list(beside))),
+        "features": tuple(dict.fromkeys(["columns"] * (shape[1] > 3) + list(by_feature))),
     }
     return PointSets(cache, DataOptions.from_dict(options), name="arrays", split=split)
 
 
-def _clouds(given: Any) -> list[Any]:
+def _clouds(X: Any) -> list[Any]:
     """The N clouds of X as a list; `_cloud` checks each of them."""
-    if getattr(given, "ndim", 3) == 2 or isinstance(given, str | bytes) or not hasattr(given, "__len__"):
-        alone = FLAT if getattr(given, "ndim", 3) == 2 else ""
-        alone = ": give a list of tables" if hasattr(given, "columns") else alone
-        raise PointsetError(f"X must be an array [N, n, d], or a list of clouds [n, d], got {described(given)}{alone}")
-    if not len(given):
+    if getattr(X, "ndim", 3) == 2 or isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+        hint = FLAT if getattr(X, "ndim", 3) == 2 else ""
+        hint = ": give a list of tables" if hasattr(X, "columns") else hint
+        raise PointsetError(f"X must be an array [N, n, d], or a list of clouds [n, d], got {described(X)}{hint}")
+    if not len(X):
         raise PointsetError("X is empty: give at least one cloud")
-    return list(as_array(given) if isinstance(given, torch.Tensor) else given)
+    return list(as_array(X) if isinstance(X, torch.Tensor) else X)
 
 
-def _features(given: Any, count: int) -> dict[str, Sequence[Any]]:
+def _features(features: Any, count: int) -> dict[str, Sequence[Any]]:
     """The features of all clouds, by name."""
-    named = {} if given is None else dict(given) if isinstance(given, Mapping) else {"columns": given}
-    for name, values in named.items():
+    by_name = {} if features is None else dict(features) if isinstance(features, Mapping) else {"columns": features}
+    for name, values in by_name.items():
         check("the name of a feature", name, str)
         if not isinstance(values, Sequence | np.ndarray | torch.Tensor) or not getattr(values, "ndim", 1):
             raise PointsetError(f"features must be an array [N, n, f], or a list of them, got {described(values)}")
         _require_each(f"features {quoted(name)}", values, count)
-    return named
+    return by_name
 
 
-def _cloud(given: Any, features: Mapping[str, Any]) -> Arrays:
+def _cloud(cloud: Any, features: Mapping[str, Any]) -> Arrays:
     """The arrays of one cloud [n, d] and its features; a PointsetError or a ValueError if it cannot be used."""
-    rows = as_array(table_of(given))
+    rows = as_array(table_of(cloud))
     if rows.ndim != 2 or rows.shape[1] < 3 or rows.dtype.kind not in "fiu":
         raise PointsetError(f"expected numbers [n, d], d at least 3, got {described(rows)}")
     if looks_transposed(*rows.shape):  # as networks of convolutions take them
@@ -157,9 +160,9 @@ def _cloud(given: Any, features: Mapping[str, Any]) -> Arrays:
     return merge_duplicates(cloud).arrays
 
 
-def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tuple[list[int], list[str]]:
+def _labels(y: Any, count: int, classes: Sequence[str | int] | None) -> tuple[list[int], list[str]]:
     """The label of every cloud, an index into the class names, and the class names."""
-    values = as_array(given)
+    values = as_array(y)
     if values.ndim != 1 or values.dtype.kind not in "iubUO":
         raise PointsetError(f"y must be a list of whole numbers or of names, got {described(values)}")
     _require_each("y", values, count)
@@ -169,20 +172,24 @@ def _labels(given: Any, count: int, classes: Sequence[str | int] | None) -> tupl
         check("y", labels, Sequence[str])
     if classes is None:
         keys: list[Any] = sorted(set(labels))
-        known, there = [str(key) for key in keys], ""
+        class_names, expected = [str(key) for key in keys], ""
     else:
         check("classes", classes, Sequence[str | int])
-        known = [str(name) for name in classes]
-        by_value = numbers and all(map(_WHOLE.fullmatch, known))
+        class_names = [str(name) for name in classes]
+        by_value = numbers and all(map(_WHOLE.fullmatch, class_names))
         by_index = numbers and not by_value
-        keys = [*range(len(known))] if by_index else [int(name) for name in known] if by_value else known
-        check_once("classes:", keys if by_value else known)
-        there = f"{len(known)} classes, counted from 0" if by_index else f"classes {quoted(', '.join(known))}"
+        keys = (
+            [*range(len(class_names))] if by_index else [int(name) for name in class_names] if by_value else class_names
+        )
+        check_once("classes:", keys if by_value else class_names)
+        expected = (
+            f"{len(class_names)} classes, counted from 0" if by_index else f"classes {quoted(', '.join(class_names))}"
+        )
     index_of = {key: index for index, key in enumerate(keys)}
-    odd = next((index for index, value in enumerate(labels) if value not in index_of), None)
-    if odd is not None:
-        raise PointsetError(f"y has {quoted(labels[odd])} for cloud {odd}, and there are {there}")
-    return [index_of[value] for value in labels], known
+    unknown = next((index for index, value in enumerate(labels) if value not in index_of), None)
+    if unknown is not None:
+        raise PointsetError(f"y has {quoted(labels[unknown])} for cloud {unknown}, and there are {expected}")
+    return [index_of[value] for value in labels], class_names
 
 
 def _require_each(what: str, values: Sized, count: int) -> None:

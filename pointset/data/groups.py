@@ -36,7 +36,7 @@ class Grouping:
 
     groups: Groups
     origin: Literal["none", "names", "given"] = "none"
-    """"none": every shape is a group of its own."""
+    """"none": every shape is alone."""
     example: str = ""
     """One group with some of its files, for a message; only of groups by names."""
 
@@ -56,12 +56,12 @@ class Grouping:
 
 
 def alone(count: int) -> Grouping:
-    """A group of its own for each of so many shapes."""
+    """Every one of `count` shapes in a separate group."""
     return Grouping(np.arange(count))
 
 
 def number_groups(keys: Iterable[Any]) -> Groups:
-    """Numbers of groups, counted from 0 in the order in which they occur, from one key for each shape."""
+    """Number groups from 0 in the order in which they occur, given a key for each shape."""
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
@@ -77,7 +77,7 @@ def hold_out(
         groups: the group of each shape, [N].
         labels: the class of each shape, [N].
         order: indices of the shapes in the order in which their groups are tried.
-        count: number of shapes to hold out of a class of so many.
+        count: returns the number of shapes to hold out, given the size of a class.
 
     Returns:
         The groups.
@@ -120,8 +120,8 @@ def assign_folds(groups: Groups, labels: Sequence[int], seed: int, folds: int) -
         order = sorted(generator.permutation(len(members)).tolist(), key=lambda place: -len(members[place]))
         for place in order:
             turn = np.roll(np.arange(folds), -start)
-            known = assigned[groups == groups[members[place][0]]].max()  # by its shapes of another class
-            fold = turn[filled[turn].argmin()] if known < 0 else known
+            earlier = assigned[groups == groups[members[place][0]]].max()  # by its shapes of another class
+            fold = turn[filled[turn].argmin()] if earlier < 0 else earlier
             assigned[members[place]] = fold
             filled[fold] += len(members[place])
         start += len(members)
@@ -166,7 +166,7 @@ def groups_from_names(names: Sequence[str], labels: Sequence[int]) -> Grouping:
     if not (2 * joined > len(keys) and 2 * divided > len(of_class) and small):
         return alone(len(keys))
     key = next(key for key in keys if sizes[key] > 1)
-    files = [PurePosixPath(name).name for name, own in zip(names, keys, strict=True) if own == key]
+    files = [PurePosixPath(name).name for name, other in zip(names, keys, strict=True) if other == key]
     example = f"{quoted(key)} ({', '.join(files[:2])}{', ...' * (len(files) > 2)})"
     return Grouping(number_groups(keys), "names", example)
 

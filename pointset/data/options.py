@@ -98,9 +98,9 @@ class DataOptions(OutlierOptions, WithFeatures):
     """A table (*.csv) of files to leave out, as `pointset data check -o check.csv` writes it."""
 
     def __post_init__(self) -> None:
-        given = (self.features,) if isinstance(self.features, str) else self.features
-        if isinstance(given, tuple | list) and all(isinstance(name, str) for name in given):
-            object.__setattr__(self, "features", tuple(name for item in given for name in item.split(",")))
+        names = (self.features,) if isinstance(self.features, str) else self.features
+        if isinstance(names, tuple | list) and all(isinstance(name, str) for name in names):
+            object.__setattr__(self, "features", tuple(name for item in names for name in item.split(",")))
         super().__post_init__()
         if len(set(self.features)) < len(self.features) or not all(self.features):
             raise PointsetError(f"features must be different names, got {quoted(', '.join(self.features))}")

@@ -16,9 +16,9 @@ from pointset.data.readers.formats import suffix_of
 
 
 def with_axis(options: DataOptions, names: Sequence[str], card: Card | None, folder: Path) -> DataOptions:
-    """Options that say the upward axis of files, and which are turned to it.
+    """Return options with the upward axis of the files, and the suffixes of those that are rotated to it.
 
-    If none is given, it is that of the card, or the usual one of the files, with a warning if it is y for some.
+    Without one, it is that of the card, or the usual one of the files, with a warning if it is y for some.
     """
     if options.up or card:
         axis = options.up or (card.up if card else None)
@@ -28,11 +28,11 @@ def with_axis(options: DataOptions, names: Sequence[str], card: Card | None, fol
     up: Axis = usual_up(names) or "z"
     upright = tuple(sorted({suffix_of(name) for name in names if usual_up([name]) == "y"}))
     if upright:
-        said, remedy = "y is taken for their upward axis", "give --up y or --up z"
+        assumption, remedy = "y is taken for their upward axis", "give --up y or --up z"
         if up == "z":
-            said, remedy = "beside others, they are turned to Z up", "give --up z if they lie with Z up"
+            assumption, remedy = "beside others, they are turned to Z up", "give --up z if they have Z up"
         warnings.warn(
-            f"{folder} holds {' and '.join(upright)} files, which usually have Y up: {said}; look at them with "
+            f"{folder} holds {' and '.join(upright)} files, which usually have Y up: {assumption}; look at them with "
             f"`pointset data show {shlex.quote(str(folder))}`, and {remedy} (in Python up=)",
             UserWarning,
             stacklevel=4,

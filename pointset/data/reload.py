@@ -129,4 +129,4 @@ def has_test_split(sets: PointSets) -> bool:
 def is_split_by_hash(sets: PointSets) -> bool:
     """True if the folder that sets were loaded from has no folders of splits."""
     _, folder = locate_data(sets.source, progress=False)
-    return not is_released(folder) and any(own.is_hashed for own in list_again(folder, sets.options).values())
+    return not is_released(folder) and any(listing.is_hashed for listing in list_again(folder, sets.options).values())

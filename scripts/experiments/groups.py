@@ -76,12 +76,12 @@ def swung(dense: Cloud, share: float, draw: Draw) -> Cloud:
 
 
 def noisy(dense: Cloud, share: float, draw: Draw) -> Cloud:
-    """Sampled anew, with noise."""
+    """Sampled again, with noise."""
     return scaled(some(dense, draw)) + draw.normal(size=(min(POINTS, len(dense)), 3)) * 0.015
 
 
 def turned(dense: Cloud, share: float, draw: Draw) -> Cloud:
-    """Sampled anew and turned at random."""
+    """Sampled again and rotated at random."""
     turn = np.linalg.qr(draw.normal(size=(3, 3)))[0]
     return some(dense, draw) @ (turn * np.linalg.det(turn))
 
@@ -108,7 +108,7 @@ NAMES: dict[str, Callable[[str, int, int, int, int], str]] = {
 
 
 def make_sets(objects: list[tuple[str, Cloud]], sets: dict[str, Any], draw: Draw, most: int = 99) -> pointset.PointSets:
-    """The files of some objects, at most so many of each."""
+    """The files of some objects, at most `most` of each."""
     clouds, labels, names = list[Cloud](), list[str](), list[str]()
     for number, (label, dense) in enumerate(objects):
         low, high = sets["files"]

@@ -127,5 +127,5 @@ def load_card(name: str) -> Card:
 
 def nearest_cards(name: str) -> list[str]:
     """The cards with the most similar names, or all cards if none is similar."""
-    known = list_cards()
-    return difflib.get_close_matches(name, known, n=3, cutoff=0.4) or known
+    names = list_cards()
+    return difflib.get_close_matches(name, names, n=3, cutoff=0.4) or names

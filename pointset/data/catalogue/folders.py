@@ -96,11 +96,11 @@ def list_folder(
     listings = list_splits(folder, seed=seed, groups=groups, labels=labels, without=without)
     name = split if split in listings else split_called(split)
     if name not in listings:
-        known = one_line(", ".join(sorted(listings)), REPEATED)
+        splits = one_line(", ".join(sorted(listings)), REPEATED)
         hint = "" if any(are_splits([other]) for other in listings) else OBJECTS_IN_FOLDERS
         if groups is not None and any(listing.is_hashed for listing in listings.values()):
             hint = f"; in each class all shapes are one group by groups={quoted(groups)}, and a test asks for two"
-        raise PointsetError(f"{folder} has no shape in split {quoted(split)}: found {known}{hint}")
+        raise PointsetError(f"{folder} has no shape in split {quoted(split)}: found {splits}{hint}")
     return listings[name]
 
 

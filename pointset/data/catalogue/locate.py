@@ -76,9 +76,11 @@ def require_classes(present: Sequence[str], wanted: Sequence[str], name: str, th
     """Raise a PointsetError unless classes are the wanted ones, in their order."""
     if list(present) != list(wanted):
         sides = {"missing": {*wanted} - {*present}, "unknown": {*present} - {*wanted}}
-        told = [f"{side}: {one_line(', '.join(sorted(names)), REPEATED)}" for side, names in sides.items() if names]
-        odd = "; ".join(told) or "their order"
-        raise PointsetError(f"{name} has other classes than {than} ({odd}): {remedy}")
+        differences = [
+            f"{side}: {one_line(', '.join(sorted(names)), REPEATED)}" for side, names in sides.items() if names
+        ]
+        difference = "; ".join(differences) or "their order"
+        raise PointsetError(f"{name} has other classes than {than} ({difference}): {remedy}")
 
 
 def _card_folder(card: Card, progress: bool) -> Path:

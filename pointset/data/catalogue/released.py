@@ -104,11 +104,11 @@ def _labels_of(files: Iterable[Path]) -> NDArray[np.int64]:
 
 def _first_label(folder: Path, variant: str | None, classes: int) -> int:
     """1 if the labels of all splits are from 1 to the number of classes, and both occur; otherwise 0."""
-    found = np.zeros(0, np.int64)
+    labels = np.zeros(0, np.int64)
     for split in SPLITS:
         with suppress(PointsetError):
-            found = np.append(found, _labels_of(_classes_and_files(folder, split, variant)[1]))
-    return int(len(found) > 0 and found.min() == 1 and found.max() == classes)
+            labels = np.append(labels, _labels_of(_classes_and_files(folder, split, variant)[1]))
+    return int(len(labels) > 0 and labels.min() == 1 and labels.max() == classes)
 
 
 def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[list[str], dict[Path, str]]:
@@ -143,13 +143,13 @@ def _file_of_variant(folder: Path, split: str, variant: str | None, card: Card) 
         variant = variant or next(iter(SCANS))
         top = folder / "h5_files" if (folder / "h5_files").is_dir() else folder
         name = f"{SCAN_SPLITS[split]}_objectdataset"
-        files = {own: top / inside / f"{name}{ending}.h5" for own, (inside, ending) in SCANS.items()}
+        files = {key: top / inside / f"{name}{ending}.h5" for key, (inside, ending) in SCANS.items()}
     else:
         files = {path.stem.removeprefix("data_"): path for path in sorted(folder.glob("data_*.npy"))}
-    files = {own: path for own, path in files.items() if path.is_file()}
+    files = {key: path for key, path in files.items() if path.is_file()}
     if variant is None or variant not in files:
         fault = "needs a variant" if variant is None else f"has no variant {quoted(variant)} of split {split!r}"
-        names = dict.fromkeys(own.rstrip("_12345") if card.kind == "npy" else own for own in files)
+        names = dict.fromkeys(key.rstrip("_12345") if card.kind == "npy" else key for key in files)
         raise PointsetError(f"{folder} {fault}: give one of {', '.join(names)}, such as {next(iter(files), 'none')}")
     return variant, files[variant]
 

@@ -79,7 +79,7 @@ class FileTree:
 
 
 def scan_folder(folder: Path, *, loose: bool = False, depth: int = DEPTH) -> FileTree:
-    """Scan a folder; with `loose`, text files and arrays at the top are shapes, too, unless files lie in folders."""
+    """Scan a folder; with `loose`, text and arrays at the top are shapes, too, unless there are files in folders."""
     tree = FileTree(folder)
     try:
         _scan(tree, folder, "", depth)

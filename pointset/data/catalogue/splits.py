@@ -37,7 +37,7 @@ def splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]:
     folder_of: dict[str, str] = {}
     for folder in sorted({*folders.values()}, key=lambda name: ("eval" in name.casefold(), name)):
         split = split_called(folder)
-        if "eval" in folder.casefold() and split in folder_of:  # beside test, it is a split of its own
+        if "eval" in folder.casefold() and split in folder_of:  # beside test, eval is another split
             split = folder
         other = folder_of.setdefault(split, folder)
         if other != folder:
@@ -47,7 +47,7 @@ def splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]:
 
 
 def splits_by_hash(class_of: Mapping[str, str], group_of: Mapping[str, str], seed: int) -> dict[str, str]:
-    """The split of each shape, by its class and the hash of its group, or of its own name."""
+    """The split of each shape, by its class and the hash of its group or, without groups, of its name."""
     groups = [group_of.get(name, name) for name in class_of]
     digests = [sha256(f"{seed}/{group}".encode()).digest() for group in groups]
     order = sorted(range(len(groups)), key=digests.__getitem__)
@@ -58,7 +58,7 @@ def splits_by_hash(class_of: Mapping[str, str], group_of: Mapping[str, str], see
 def splits_by_lists(tree: FileTree) -> tuple[str, dict[str, str]]:
     """The split of each file by lists beside the folders, such as modelnet40_train.txt and modelnet40_test.txt.
 
-    Of several lists, those that name the most files are used, if these are most of all files; they are no notes then.
+    Of several lists, those that name the most files are used, if these are most of all files.
 
     Returns:
         The names of the lists, and the splits by file; both are empty without lists.
