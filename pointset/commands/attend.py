@@ -53,13 +53,16 @@ def attend(
     show all heads and queries of one layer, or the ones that you name; .ply and .glb are coloured meshes for MeshLab or
     Blender.
 
+    For a folder, the page is a gallery: one inducing point or seed on many shapes, classes in rows.
+
     With --live the page contains the models. They run in the browser, without a network: remove points, turn the shape
     or open another file, and watch the prediction change.
 
     Example: `pointset attend chair.off --model isab16-pma.modelnet40-1024 -o chair.html`
 
     Args:
-        shape: A mesh (OFF, OBJ, PLY, STL, GLB) or a point cloud (.npy, .npz, .ply, .pcd, .las, .xyz, .csv, .pts).
+        shape: A mesh (OFF, OBJ, PLY, STL, GLB) or a point cloud (.npy, .npz, .ply, .pcd, .las, .xyz, .csv, .pts), or a
+            folder of them, of which at most 48 are shown in a gallery.
         output: The file to write.
         layer: An attention layer of the model, such as encoder.0.reads. By default, a page opens with the pooling or
             the sharpest maps, and all other pictures show the last layer that reads points.
@@ -74,6 +77,12 @@ def attend(
         seed: Seed for sampling points on the mesh.
         remove_outliers: Remove outliers of a point cloud; default: as in training.
     """
+    if shape.is_dir():
+        flags = {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None, "--live": live or None}
+        if chosen := [flag for flag, value in flags.items() if value is not None]:
+            raise PointsetError(f"{' and '.join(chosen)} cannot be used with a folder: give one shape")
+        reading = {"points": points, "seed": seed, "up": up, "remove_outliers": remove_outliers}
+        return _gallery(shape, model, output, reading)
     if live:
         from pointset.export.live.page import MOST_POINTS
 
@@ -146,6 +155,25 @@ def attend(
         )
         text.append("mean probability; below random in deletion and above it in insertion is faithful")
     return Result(result | {"checks": areas, "output": str(output)}, *text, f"saved in {output}")
+
+
+def _gallery(folder: Path, model: Model, output: Path, reading: dict[str, Any]) -> Result:
+    """Draw the attention on the shapes of a folder."""
+    from pointset.evaluation.shape_files import list_shapes
+    from pointset.viz.gallery import MOST_SHAPES, choose_evenly
+
+    checked_suffix(output, (".html",), "a gallery")
+    trained = drawable(load_model(model), of_ensemble=True)
+    files = list_shapes(folder)
+    classes = [file.true_class or folder.name for file in files]
+    chosen = choose_evenly(np.unique(classes, return_inverse=True)[1], MOST_SHAPES).tolist()
+    network = trained.network
+    clouds = [network.prepare(files[row].path, **reading).points[:, : network.inputs] for row in chosen]
+    labels = [classes[row] for row in chosen]
+    sets = pointset.from_arrays(clouds, labels, normalize="none", up=network.preparation.up)
+    viz.gallery(network, sets, title=f"{escaped(folder.name)}: {trained.name}").save(output)
+    found = {"model": trained.name, "shapes": len(chosen), "output": str(output)}
+    return Result(found, *usual(model), f"{len(chosen)} of {len(files)} shapes", f"saved in {output}")
 
 
 def live_models(trained: Trained) -> list[Any]:

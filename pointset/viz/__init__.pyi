@@ -1,6 +1,7 @@
 from .camera import Camera as Camera
 from .clouds import draw_clouds as draw_clouds
 from .export import export_cloud as export_cloud
+from .gallery import gallery as gallery
 from .html_page import Page as Page
 from .maps import draw_instances as draw_instances
 from .maps import draw_maps as draw_maps

@@ -55,6 +55,18 @@ def test_explanations_are_checked_and_layers_are_told_to_programs(isab_run, shap
     assert found["layers"][0] == {"layer": "encoder.0.reads", "kind": "reads", "shape": [2, 4, 60]}
 
 
+def test_a_folder_is_drawn_as_a_gallery(isab_run, tmp_path, capsys):
+    for name in ("box/a.off", "box/b.off", "rod/c.off", "rod/d.off"):
+        (tmp_path / "shapes" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "shapes" / name).write_text(BOX)
+    command = ("attend", tmp_path / "shapes", "--model", isab_run, "--points", "20")
+    assert asked(capsys, *command, "-o", tmp_path / "gallery.html")["shapes"] == 4
+    assert '"own place"' in (tmp_path / "gallery.html").read_text()
+    said = fail(capsys, *command, "-o", tmp_path / "a.html", "--layer", "a", "--live")
+    assert "--layer and --live cannot be used with a folder" in said
+    assert ".html" in fail(capsys, *command, "-o", tmp_path / "a.png")
+
+
 @pytest.mark.filterwarnings("default:Glyph")
 def test_letters_that_a_font_lacks_are_told_of_once(isab_run, shape, tmp_path, capsys):
     named = shape.rename(shape.with_name("椅子.off"))

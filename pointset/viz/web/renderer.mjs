@@ -83,7 +83,8 @@ class Renderer {
   }
 
   /**
-   * Draw all panels {left, top, width, height, index, mark}, in CSS pixels of the canvas. `look`:
+   * Draw all panels {left, top, width, height, index, mark}, in CSS pixels of the canvas; with {first, count}, a panel
+   * shows so many of the points, from the first. `look`:
    * positions, Int16Array [3 n]: coordinates in radii of the cloud, times 32,767;
    * codes, Uint16Array [pictures * n]; 0 is drawn as a hollow ring;
    * palette, Uint8Array [3 * 256]: RGB colours from the smallest value to the largest;
@@ -100,20 +101,20 @@ class Renderer {
     gl.clearColor(...look.paper, 1);
     gl.scissor(0, 0, canvas.width, canvas.height);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
-    gl.bindBuffer(gl.ARRAY_BUFFER, buffers.positions);
-    gl.vertexAttribPointer(0, 3, gl.SHORT, true, 0, 0);
-    gl.bindBuffer(gl.ARRAY_BUFFER, buffers.codes);
     for (const panel of panels) {
-      const { left, top, width, height } = panel;
+      const { left, top, width, height, first = 0, count = n } = panel;
       const box = [left, canvas.clientHeight - top - height, width, height].map((x) => Math.round(x * ratio));
       gl.viewport(...box);
       gl.scissor(...box);
       const radius = radiusIn(width, height, look.reach);
       gl.uniform2f(uniforms.radius, 2 * radius / width, 2 * radius / height);
-      gl.uniform1f(uniforms.diameter, diameterIn(panel, n, radius) * ratio);
+      gl.uniform1f(uniforms.diameter, diameterIn(panel, count, radius) * ratio);
       gl.uniform1i(uniforms.selected, look.selected < 0 ? panel.mark : look.selected);
-      gl.vertexAttribPointer(1, 1, gl.UNSIGNED_SHORT, true, 0, panel.index * n * 2);
-      gl.drawArrays(gl.POINTS, 0, n);
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffers.positions);
+      gl.vertexAttribPointer(0, 3, gl.SHORT, true, 0, 6 * first);
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffers.codes);
+      gl.vertexAttribPointer(1, 1, gl.UNSIGNED_SHORT, true, 0, 2 * (panel.index * n + first));
+      gl.drawArrays(gl.POINTS, 0, count);
     }
   }
 
@@ -168,9 +169,10 @@ class PlainRenderer {
     context.fillStyle = rgb(paper);
     context.fillRect(0, 0, canvas.clientWidth, canvas.clientHeight);
     for (const panel of panels) {
-      const radius = radiusIn(panel.width, panel.height, reach), size = diameterIn(panel, n, radius) / 2;
+      const { first = 0, count = n } = panel;
+      const radius = radiusIn(panel.width, panel.height, reach), size = diameterIn(panel, count, radius) / 2;
       const ring = selected < 0 ? panel.mark : selected, levels = [[], [], []];
-      for (const i of order) {
+      for (const i of order.filter((point) => point >= first && point < first + count)) {
         const code = codes[panel.index * n + i], value = (low + (high - low) * code / 65535 + most) / (2 * most);
         levels[code === 0 ? 0 : value > 0.5 ? 2 : 1].push([i, Math.max(0, Math.min(1, value))]);
       }
