@@ -110,5 +110,5 @@ def report(error: BaseException) -> int:
 
 
 def of_memory(error: BaseException) -> bool:
-    """Return True for an error of lacking memory; torch has errors of its own, also for a GPU."""
+    """Return True for an error of lacking memory; torch raises other types."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and bool(MEMORY.search(str(error))))

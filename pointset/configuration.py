@@ -91,7 +91,7 @@ class Checked:
         return cls(**cls._fields_of(values))
 
     def changed(self, values: Mapping[str, Any]) -> Self:
-        """A copy with other values, by the names of fields.
+        """Return a copy with other values, by the names of fields.
 
         Lists become tuples, and "none" becomes None for fields that allow None but not "none", as TOML has no null.
 
@@ -102,7 +102,7 @@ class Checked:
 
     @classmethod
     def option_names(cls) -> list[str]:
-        """The names that `changed` takes."""
+        """Return the names that `changed` takes."""
         return list(_kinds(cls))
 
     @classmethod
@@ -122,7 +122,7 @@ class Checked:
         return fields
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain data for JSON, with tuples converted to lists."""
+        """Return the fields as plain data for JSON, with tuples converted to lists."""
         fields = dataclasses.asdict(self)  # type: ignore[call-overload]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
@@ -135,7 +135,7 @@ def check(name: str, value: Any, kind: Any) -> None:
 
 
 def closest_spelling(key: object, known: Sequence[str]) -> str:
-    """The known name that is most similar to a wrong one: that begins with it, or has many of its characters."""
+    """Return the known name that is most similar to a wrong one: that begins with it, or has many of its characters."""
     begun = [name for name in known if name.startswith(str(key))]
     return (begun or difflib.get_close_matches(str(key), known, n=1, cutoff=0.0))[0]
 
@@ -152,7 +152,7 @@ def check_seed(seed: int) -> None:
 
 
 def _kinds(cls: type) -> dict[str, Any]:
-    """The annotated types of a configuration's fields."""
+    """Return the annotated types of a configuration's fields."""
     hints = get_type_hints(cls, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
 
@@ -168,7 +168,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def allowed(kind: Any) -> str | None:
-    """The values that an annotated type allows, as text for a message."""
+    """Return the values that an annotated type allows, as text for a message."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return next((part.description for part in parts if isinstance(part, Meta)), None) or allowed(parts[0])
@@ -260,7 +260,7 @@ class AttentionOptions(Checked):
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain data for JSON; raises a PointsetError for a function without a name."""
+        """Return the fields as plain data for JSON; raises a PointsetError for a function without a name."""
         return super().as_dict() | {"weights": names_of("weights", self.weights)}
 
     def _check(self, name: str, value: Any, kind: Any) -> None:
@@ -281,7 +281,7 @@ def name_of(weights: Weighting) -> str:
 
 
 def names_of(option: str, weights: Weightings) -> list[str]:
-    """The names of weights functions, for JSON; raises a PointsetError if one is a function without a name."""
+    """Return the names of weights functions, for JSON; raises a PointsetError if one is a function without a name."""
     for function in as_functions(weights):
         if not isinstance(function, str):
             raise PointsetError(

@@ -23,7 +23,7 @@ def require_model(model: Any) -> None:
 
 
 def require_tensor(output: Any, model: nn.Module) -> Tensor:
-    """The output of a model; an InputError unless it is one tensor."""
+    """Return the output of a model; an InputError unless it is one tensor."""
     if not isinstance(output, Tensor):
         raise InputError(f"{type(model).__name__} must return a tensor, got {described(output)}")
     return output
@@ -59,12 +59,12 @@ def as_places(name: str, places: Any, count: int) -> Tensor:
 
 
 def is_mask(mask: Any, points: Tensor) -> TypeGuard[Tensor]:
-    """True if `mask` is a bool tensor [..., n] for points [..., n, d]."""
+    """Return True if `mask` is a bool tensor [..., n] for points [..., n, d]."""
     return isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == points.shape[:-1]
 
 
 def mask_error(mask: Any, points: Tensor) -> InputError:
-    """The error for a value that is not a mask of points [..., n, d]."""
+    """Return the error for a value that is not a mask of points [..., n, d]."""
     return InputError(f"mask must be bool {list(points.shape[:-1])}, True at real points, got {described(mask)}")
 
 

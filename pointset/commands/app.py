@@ -34,7 +34,7 @@ EVERYWHERE = "Add --json to print JSON, --debug to see the traceback of an error
 
 
 def make_app(show_all: bool = False) -> App:
-    """The parser, whose help shows all options or the common ones."""
+    """Return the parser, whose help shows all options or the common ones."""
     app = App(
         name="pointset",
         help="Train, compare and inspect set networks for 3D shapes. `pointset compare` is a good first command.",
@@ -89,7 +89,7 @@ def run(tokens: Sequence[str]) -> None:
 
 
 def _in_a_sentence(error: CycloptsError) -> str:
-    """What is wrong with a command line."""
+    """Return the fault of a command line as a sentence."""
     command, error.verbose = " ".join(("pointset", *(error.command_chain or ()))), False
     message = one_line(error, 2 * REPEATED).partition(" Available commands:")[0].removesuffix(".")
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:

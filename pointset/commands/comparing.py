@@ -59,7 +59,7 @@ def compare(
 
     Without FILE, it compares DeepSets with Set Transformers on the embedded shapes10, in minutes; with --data, support
     vector machines on classical features and on embeddings, networks, and one that starts from trained weights, with a
-    recipe for folders of one's own.
+    recipe for such folders.
     If interrupted, run the same command again to continue.
 
     Example: `pointset compare --data path/to/parts --models rff-max isab16-pma --points 256 --out runs/parts`
@@ -100,7 +100,7 @@ def compare(
 
 
 def _from_folder(folder: Path, models: tuple[str, ...] | None, chosen: Chosen, changes: dict[str, Any]) -> "Experiment":
-    """The experiment of a comparison's folder, changed by the flags; other options than its own are refused later."""
+    """Return the experiment of a comparison's folder, changed by the flags; another protocol is refused later."""
     from pointset.comparison.experiment import Entry
     from pointset.tasks.classification import Classification
 
@@ -116,7 +116,7 @@ def _from_folder(folder: Path, models: tuple[str, ...] | None, chosen: Chosen, c
 
 
 def _from_file(file: str, models: tuple[str, ...] | None, chosen: Chosen, changes: dict[str, Any]) -> "Experiment":
-    """The experiment of a file, or a shipped one by its name, changed by the flags that may change it."""
+    """Return the experiment of a file, or an included one by its name, changed by the flags that may change it."""
     path = Path(file)
     if path.is_dir():
         raise PointsetError(f"{path} is a folder, and no experiment file: write --data {shlex.quote(file)}")
@@ -131,7 +131,7 @@ def _from_file(file: str, models: tuple[str, ...] | None, chosen: Chosen, change
 def _with_flags(
     data: str | None, models: tuple[str, ...] | None, chosen: Chosen, changes: dict[str, Any]
 ) -> "Experiment":
-    """The default experiment of the data, changed by the flags."""
+    """Return the default experiment of the data, changed by the flags."""
     from pointset.tasks.experiments import SHAPES10, default_experiment
 
     sets, model, recipe = chosen
@@ -139,7 +139,7 @@ def _with_flags(
 
 
 def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes: Any) -> "Experiment":
-    """The experiment, changed by the flags; a flag that was not given is None."""
+    """Return the experiment, changed by the flags; a flag that was not given is None."""
     given = {name: value for name, value in changes.items() if value is not None}
     if labels is not None:
         if unknown := set(labels) - set(experiment.labels):
@@ -197,7 +197,7 @@ def _write(comparison: "Comparison", path: Path, spread: Spreads) -> None:
 
 
 def _next_commands(result: "Comparison") -> list[str]:
-    """Commands that evaluate the best classifier, and show the attention of the best one with any."""
+    """Return commands that evaluate the best classifier, and show the attention of the best one with any."""
     task = result.experiment.task
     if task.facts.sets != "shapes":
         return []

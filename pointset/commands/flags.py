@@ -32,18 +32,18 @@ def check_numbers(flags: ArgumentCollection) -> None:
 
 
 def group(title: str, sort_key: Any = None, **options: Any) -> Group:
-    """A group of flags under a title in the help."""
+    """Return a group of flags under a title in the help."""
     return Group(title, sort_key=sort_key, validator=check_numbers, **options)
 
 
 def flags_in(tokens: Sequence[str]) -> frozenset[str]:
-    """The names of the flags in a command line, without hyphens in front."""
+    """Return the names of the flags in a command line, without hyphens in front."""
     names = (token[2:].partition("=")[0] for token in tokens if token.startswith("--"))
     return frozenset(name.replace("_", "-") for name in names)  # the parser takes both
 
 
 def in_words(default: Any) -> str | None:
-    """A default as a user would type it; None for a flag without a meaningful default."""
+    """Return a default as a user would type it; None for a flag without a meaningful default."""
     if default is None or default is False or default == ():
         return None
     return " ".join(map(str, default)) if isinstance(default, tuple | list) else str(default)
@@ -63,7 +63,7 @@ class Chosen(NamedTuple):
 
     @classmethod
     def by(cls, given: frozenset[str], *groups: Checked) -> Self:
-        """The fields of these groups whose flags were given."""
+        """Return the fields of these groups whose flags were given."""
         return cls(
             *(
                 {name: value for name, value in values.items() if default_name_transform(name) in given}
@@ -73,7 +73,7 @@ class Chosen(NamedTuple):
 
 
 def quick_options(data: str) -> Options:
-    """The options of the bundled quick.toml; its fewer points in training were chosen for its own data alone."""
+    """Return the options of quick.toml; its smaller training sets are for its own data only."""
     recipe = Recipe.from_dict(QUICK["recipe"] | ({} if data == QUICK["data"] else {"train_points": None}))
     return Options(DataOptions.from_dict(QUICK_SETS), ModelOptions.from_dict(QUICK["model"]), recipe)
 
@@ -110,12 +110,12 @@ Out = Annotated[Path, Parameter(name=OUT)]
 
 
 def out_file(what: str, *suffixes: str) -> Parameter:
-    """The flag --out for a file, or several, with one of the suffixes; it is checked before any work."""
+    """Return the flag --out for a file, or several, with one of the suffixes; it is checked before any work."""
     return written_file(what, *suffixes, names=OUT)
 
 
 def written_file(what: str, *suffixes: str, names: tuple[str, ...] | None = None) -> Parameter:
-    """A flag for a file to write, or several, with one of the suffixes; it is checked before any work."""
+    """Return a flag for a file to write, or several, with one of the suffixes; it is checked before any work."""
 
     def check_files(_: Any, paths: Path | tuple[Path, ...] | None) -> None:
         for path in paths if isinstance(paths, tuple) else filter(None, (paths,)):

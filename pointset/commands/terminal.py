@@ -61,7 +61,7 @@ class Result:
 
 
 def as_table(rows: Table | dict[str, Any]) -> str:
-    """A table with the keys as its head, or a line for each fact.
+    """Return a table with the keys as its head, or a line for each fact.
 
     Text is shown as it is: +1.0 keeps its sign and its decimal. Columns of numbers are right-aligned, but for a first
     column of names, such as 007.
@@ -83,7 +83,7 @@ def as_table(rows: Table | dict[str, Any]) -> str:
 
 
 def _in_words(value: Any) -> str:
-    """A fact as text; long texts of a list have lines of their own."""
+    """Return a fact as text; each long text of a list is on a line."""
     if isinstance(value, dict):
         value = [f"{key} {part:,}" if isinstance(part, int) else f"{key} {part}" for key, part in value.items()]
         value = ", ".join(value)

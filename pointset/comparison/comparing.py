@@ -178,7 +178,7 @@ def run_one(run: Run) -> Run:
 
 
 def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
-    """Yield runs as they end in worker processes, by default as many as the cores have room for.
+    """Yield runs as they end in worker processes, by default one per core or per `threads` cores.
 
     A killed process breaks the whole pool. The runs that had started are then repeated one at a time, to find the run
     that kills its process; the others continue in parallel.

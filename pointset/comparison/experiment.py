@@ -54,7 +54,7 @@ class Entry:
         return re.sub(r"[^\w.+=-]+", "_", self.label)
 
     def options(self, shared: ModelOptions) -> ModelOptions:
-        """The model's options: the shared ones with the changes."""
+        """Return the model's options: the shared ones with the changes."""
         return shared.changed(self.changes)
 
     @classmethod
@@ -130,7 +130,7 @@ class Experiment:
                 raise PointsetError(f"{quoted(other)} and {quoted(entry.label)} would share a folder: rename one")
 
     def _published(self, label: str, rows: Mapping[Any, Sequence[Any]]) -> dict[str | int, Published]:
-        """The published values of one row, checked; in a file, sizes are texts."""
+        """Return the published values of one row, checked; in a file, sizes are texts."""
         if label not in self.labels:
             known = ", ".join(self.labels)
             raise PointsetError(f"published.{label} is not a row of the experiment: choose from {known}")
@@ -163,7 +163,7 @@ class Experiment:
         return [entry.label for entry in self.models]
 
     def changed(self, **changes: Any) -> "Experiment":
-        """A copy of the experiment with other fields, or with other options of its task.
+        """Return a copy of the experiment with other fields, or with other options of its task.
 
         Raises:
             PointsetError: neither the experiment nor its task has a field of that name.
@@ -183,7 +183,7 @@ class Experiment:
         return task | {"model": self.model.as_dict(), "recipe": self.recipe.as_dict(), "threads": self.threads}
 
     def as_dict(self) -> dict[str, Any]:
-        """The experiment as plain data."""
+        """Return the experiment as plain data."""
         shared, grid = self.protocol(), self.task.facts.grid
         task, options = shared.pop("task"), shared.pop("options")
         return {
@@ -197,10 +197,10 @@ class Experiment:
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """The message about an unknown key, with the nearest known one."""
+    """Return the message about an unknown key, with the nearest known one."""
     return f"{quoted(key)} is unknown: did you mean {closest_spelling(key, known)}? Known: {', '.join(known)}"
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """A list as a tuple; any other value as a tuple of one entry."""
+    """Return a list as a tuple; any other value as a tuple of one entry."""
     return tuple(value) if isinstance(value, list) else (value,)

@@ -43,11 +43,11 @@ class Metric:
         return self.head or self.name
 
     def merit(self, value: float) -> float:
-        """The value with a sign such that more is better."""
+        """Return the value with a sign such that more is better."""
         return value if self.higher_is_better else -value
 
     def inside(self, interval: Interval) -> Interval:
-        """The part of an interval that the metric can reach: a share is always in [0, 1]."""
+        """Return the part of an interval that the metric can reach: a share is always in [0, 1]."""
         return Interval(max(0.0, interval.low), min(1.0, interval.high)) if self.share else interval
 
     def write(self, value: float, deviation: float | None = None, sign: str = "") -> str:
@@ -74,7 +74,7 @@ class Published(NamedTuple):
     """Number of runs."""
 
     def write(self, metric: Metric) -> str:
-        """The mean, and with several runs the deviation, as text."""
+        """Return the mean, and with several runs the deviation, as text."""
         return metric.write(self.mean, self.deviation if self.runs > 1 else None)
 
 

@@ -42,7 +42,7 @@ class Design:
 
     @classmethod
     def of(cls, a: Spread, b: Spread, models: int, level: float) -> Self:
-        """The design of a comparison of two models of which both are `known`."""
+        """Return the design of a comparison of two models of which both are `known`."""
         seeds = min((one.seeds for one in (a, b) if not one.fixed), default=0)
         items, residual = a.items, a.residual + b.residual
         apart = float((a.item_means - b.item_means).var(ddof=1)) if items > 1 else 0.0
@@ -67,7 +67,7 @@ class Design:
         return min(own, found) if (seeds or 0) >= self.seeds or (items or 0) >= self.items else found
 
     def _reach(self, seeds: int, items: int) -> float:
-        """The critical value, as a difference."""
+        """Return the critical value, as a difference."""
         runs, fewest = max(1, seeds), max(1, seeds - 1)
         of_seeds, of_items, crossed = self.over_seeds / runs, self.over_items / items, self.residual / (runs * items)
         variance = of_seeds + of_items + crossed
@@ -113,19 +113,19 @@ class Pair:
         return "significant" if self.significant else NOT_SIGNIFICANT
 
     def in_table(self, difference: str) -> str:
-        """The difference if there is one, else why it is not shown."""
+        """Return the difference if there is one, else why it is not shown."""
         if self.runs_differ:
             return f"{difference}, one seed"
         return difference if self.significant else self.conclusion
 
     def reversed(self) -> Self:
-        """The same comparison with first and second exchanged."""
+        """Return the same comparison with first and second exchanged."""
         turned = self.interval and Interval(-self.interval.high, -self.interval.low)
         return replace(self, first=self.second, second=self.first, difference=-self.difference, interval=turned)
 
 
 def write_p(value: float | None) -> str:
-    """A p-value as text; empty for None."""
+    """Return a p-value as text; empty for None."""
     if value is None:
         return ""
     return "< 0.001" if value < 0.001 else f"{value:.3f}"

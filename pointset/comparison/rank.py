@@ -86,7 +86,7 @@ def rank(
 
 
 def find_files(path: Path) -> list[Path]:
-    """The files of predictions of a path: of a comparison its predictions.csv, of a folder those of all its runs.
+    """Return the files of predictions of a path: the table of a comparison, or those of all runs of a folder.
 
     Raises:
         PointsetError: a folder has none.
@@ -120,7 +120,7 @@ def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None)
 
 
 def _named(path: Path) -> tuple[str, int]:
-    """The model and the seed that a path names; the predictions of a run are named by its folder."""
+    """Return the model and the seed that a path names; the predictions of a run are named by its folder."""
     name = path.parent.name if path.name == PREDICTIONS_NPZ and path.parent.name else path.stem
     match = IN_NAME.search(name)
     if match is None or match.start() == 0:
@@ -141,7 +141,7 @@ def _read(path: Path) -> "DataFrame":
 
 
 def read_csv_table(path: Path) -> "DataFrame":
-    """A CSV file with the text of its cells as it was before `as_csv`; only empty cells and nan are gaps."""
+    """Return a CSV file with the text of its cells as it was before `as_csv`; only empty cells and nan are gaps."""
     import pandas
 
     # pandas would take classes such as None and NA for gaps.
@@ -151,7 +151,7 @@ def read_csv_table(path: Path) -> "DataFrame":
 
 
 def _read_run(path: Path) -> "DataFrame":
-    """The predictions that `pointset.evaluation.predictions.save_predictions` wrote, without loading torch."""
+    """Return the predictions that `pointset.evaluation.predictions.save_predictions` wrote, without loading torch."""
     import pandas
 
     with np.load(path, allow_pickle=False) as run:
@@ -166,7 +166,7 @@ def tidy(
     model: str = "model",
     seed: int = 0,
 ) -> "DataFrame":
-    """The columns of `COLUMN_ALIASES` of a table of predictions, which messages call `what`.
+    """Return the columns of `COLUMN_ALIASES` of a table of predictions, which messages call `what`.
 
     `model` and `seed` are those of all rows if no column has them. A PointsetError is raised if a column is missing or
     has gaps, or the table is empty.
@@ -185,7 +185,7 @@ def tidy(
                 f"row {int(gaps.to_numpy().argmax()) + 1} of {what} has no {key}: fill it in, or leave the row out"
             )
     seeds = pandas.to_numeric(tidied["seed"], errors="coerce")
-    if (wrong := seeds % 1 != 0).any():  # also of what is no number, or infinite
+    if (wrong := seeds % 1 != 0).any():  # also for text and infinities
         row = int(wrong.to_numpy().argmax())
         odd = quoted(str(tidied["seed"].iloc[row]))
         raise PointsetError(f"row {row + 1} of {what} has the seed {odd}: seeds must be whole numbers")
@@ -196,14 +196,14 @@ def tidy(
 
 
 def _words(column: Any) -> Any:
-    """Names and classes as text; whole numbers without a point, as other columns and tables may have them."""
+    """Return names and classes as text; whole numbers without a point, as other columns and tables may have them."""
     if column.dtype.kind != "f":
         return column.astype(str)
     return (column + 0.0).map(lambda value: str(value).removesuffix(".0"))  # not -0
 
 
 def _columns_of(table: "DataFrame", columns: dict[str, str], what: str) -> dict[str, str]:
-    """The column of each meaning; those that a table may lack are left out."""
+    """Return the column of each meaning; those that a table may lack are left out."""
     for key, name in columns.items():
         if key not in COLUMN_ALIASES:
             raise PointsetError(f"{quoted(key)} is not a column of predictions: use {', '.join(COLUMN_ALIASES)}")

@@ -64,11 +64,11 @@ class Ranking:
         return self.rows[0].model
 
     def row(self, model: str) -> ModelRow:
-        """The row of a model."""
+        """Return the row of a model."""
         return next(row for row in self.rows if row.model == model)
 
     def pair(self, first: str, second: str) -> Pair:
-        """The comparison of two models, in this order."""
+        """Return the comparison of two models, in this order."""
         pair = next(pair for pair in self.pairs if {pair.first, pair.second} == {first, second})
         return pair if pair.first == first else pair.reversed()
 
@@ -92,7 +92,7 @@ class Ranking:
         return f"{100 * (1 - self.level):g} % interval"
 
     def against_best(self, model: str) -> str:
-        """The difference from the best model as text, or why it is not shown."""
+        """Return the difference from the best model as text, or why it is not shown."""
         if model == self.best:
             return "best"
         pair = self.pair(model, self.best)
@@ -165,7 +165,7 @@ class Ranking:
         return not self.metric.share or min(differences) < 1
 
     def _inside(self, interval: Interval) -> Interval:
-        """The part of an interval of a difference that is possible."""
+        """Return the part of an interval of a difference that is possible."""
         return Interval(max(-1.0, interval.low), min(1.0, interval.high)) if self.metric.share else interval
 
     def _from_to(self, values: Sequence[float]) -> str:
@@ -221,7 +221,7 @@ class Ranking:
         return comments + "\n".join(f"% {title}\n{as_latex(table)}" for title, table in self.tables(spread).items())
 
     def tables(self, spread: str = "both") -> dict[str, Table]:
-        """The tables that are not empty, by title."""
+        """Return the tables that are not empty, by title."""
         tables = {"Models": self.table(spread), "Pairs": self.pair_table()}
         return {title: table for title, table in tables.items() if table}
 

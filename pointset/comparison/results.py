@@ -62,7 +62,7 @@ class Comparison:
         )
 
     def _repr_html_(self) -> str:
-        """The repr, the table and its caption, for notebooks."""
+        """Return the repr, the table and its caption, for notebooks."""
         return (
             f"<p>{html.escape(repr(self))}</p>{self.table('html')}<p><small>{html.escape(self.caption())}</small></p>"
         )
@@ -81,7 +81,7 @@ class Comparison:
         return [self._row(size, label, list(runs)) for (size, label), runs in groups]
 
     def _row(self, size: Size, label: str, runs: Sequence[Run]) -> Row:
-        """The row of the runs of one model at one size."""
+        """Return the row of the runs of one model at one size."""
         first, ranking = self.metrics[0].name, self.rankings[size]
         metrics = {}
         for metric in self.metrics:
@@ -107,7 +107,7 @@ class Comparison:
         return {size: list(ranking.pairs) for size, ranking in self.rankings.items()}
 
     def table(self, style: str = "simple", brief: bool = False, spread: Spreads = "both") -> str:
-        """The table in one of tabulate's formats ("simple", "github", ...) or as "latex".
+        """Return the table in one of tabulate's formats ("simple", "github", ...) or as "latex".
 
         `brief` has fewer columns; `spread` is the "deviation" over seeds, the "interval", or "both".
         """
@@ -156,7 +156,7 @@ class Comparison:
         return sentences
 
     def caption(self) -> str:
-        """The caption of the table: data, training and how the numbers were taken."""
+        """Return the caption of the table: data, training and how the numbers were taken."""
         experiment, task, recipe = self.experiment, self.experiment.task, self.experiment.recipe
         seeds = len(experiment.seeds)
         spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
@@ -183,7 +183,7 @@ class Comparison:
         return ", ".join(counts)
 
     def run(self, label: str, seed: int, points: Size = None) -> Run:
-        """A finished run, with its folder and options; `points` is the first size of the experiment by default."""
+        """Return a finished run, with its folder and options; `points` defaults to the first size."""
         points = points or self.experiment.task.facts.sizes[0]
         for run in self.runs:
             if (run.model, run.points, run.seed) == (label, points, seed):
@@ -192,12 +192,12 @@ class Comparison:
         raise PointsetError(f"{quoted(label)}, seed {seed} is not a finished run: choose from {known}")
 
     def model(self, label: str, seed: int, points: Size = None) -> nn.Module:
-        """The trained model of a finished run, in evaluation mode; see `run`."""
+        """Return the trained model of a finished run, in evaluation mode; see `run`."""
         run = self.run(label, seed, points)
         return run.trial.train(self.experiment.recipe).model
 
     def results(self, points: Size) -> Results:
-        """The results of one size, as data for a report."""
+        """Return the results of one size, as data for a report."""
         task, entries = self.experiment.task, self.experiment.models
         names = {entry.label: task.zoo_name(entry.name).partition("-") for entry in entries}
         rows = {row.model: row for row in self.rows if row.points == points}
@@ -247,7 +247,7 @@ def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: 
 
 
 def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, measure: bool) -> dict[str, Cost]:
-    """Costs of the networks that have a finished run: saved by an earlier call, or all measured now."""
+    """Return costs of the networks that have a finished run: saved by an earlier call, or all measured now."""
     task, threads = experiment.task, experiment.threads
     trained, baselines = {run.model for run in runs}, task.facts.baselines
     entries = [entry for entry in experiment.models if entry.label in trained and entry.name not in baselines]
@@ -273,7 +273,7 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, m
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:
-    """The whole comparison as plain data: rows, pairs, runs, failures, configuration and origins."""
+    """Return the whole comparison as plain data: rows, pairs, runs, failures, configuration and origins."""
     return {
         "rows": [asdict(row) for row in comparison.rows],
         "pairs": {str(size or "all"): ranking.as_dict()["pairs"] for size, ranking in comparison.rankings.items()},
@@ -288,7 +288,7 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
 
 
 def origins(comparison: Comparison) -> list[dict[str, Any]]:
-    """The distinct combinations of versions, machine and commit that made the runs, each with its number of runs."""
+    """Return the distinct combinations of versions, machine and commit, each with its number of runs."""
     descriptions = [RunFolder(run.folder).description() for run in comparison.runs]
     origins = [{name: about.get(name) for name in ("versions", "machine", "commit")} for about in descriptions]
     distinct = [own for number, own in enumerate(origins) if own not in origins[:number]]

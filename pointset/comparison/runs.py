@@ -90,7 +90,7 @@ class Run:
         return self.experiment.task.trial(self.entry.name, self.options, self.points, self.seed, self.folder)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the open sets."""
+        """Return all but the open sets."""
         return {name: value for name, value in self.__dict__.items() if name != "trial"}
 
     @property
@@ -143,7 +143,7 @@ class Run:
         return {**self.place, **asdict(self.result)}
 
     def read(self) -> Self:
-        """The run with the result and the reason of a failure that are in its folder, if any.
+        """Return the run with the result and the reason of a failure that are in its folder, if any.
 
         A PointsetError if a file is damaged, or the result is of another run.
         """
@@ -174,7 +174,7 @@ class Run:
 
 
 def make_runs(experiment: Experiment, out: Path) -> list[Run]:
-    """All runs of the grid; seeds vary slowest, so that a table of all models is available early.
+    """Return all runs of the grid; seeds vary slowest, so that a table of all models is available early.
 
     The folder of a run does not depend on the other models.
     """

@@ -77,7 +77,7 @@ class Spread:
 
     @classmethod
     def of(cls, scores: ndarray, fixed: bool = False) -> "Spread":
-        """The components of the scores of all runs of a model, [seeds, items]; `fixed` if it has no seed."""
+        """Return the components of the scores of all runs of a model, [seeds, items]; `fixed` if it has no seed."""
         seeds, items = scores.shape
         step, scores = (1 / items if scores.dtype == bool else 0.0), scores.astype(np.float64)
         runs, means = scores.mean(axis=1), scores.mean(axis=0)
@@ -103,7 +103,7 @@ class Spread:
 
 
 def measure_spreads(scores: Mapping[str, ndarray], fixed: Collection[str] = ()) -> dict[str, Spread]:
-    """The components of all models of a table, [seeds, items] each, with variances over seeds that are not too small.
+    """Return the components of all models of a table, [seeds, items] each, with lower bounds on the variances.
 
     `fixed` are the models without a seed. Scores without items keep their variances: their test has the fewest degrees
     of freedom anyway, and errors of a regression may vary a hundred times more in one row than in another.
@@ -132,7 +132,7 @@ class Estimate:
         return self.within(critical_t(self.freedom, level))
 
     def within(self, errors: float) -> Interval:
-        """The interval of so many standard errors on both sides."""
+        """Return the interval of `errors` standard errors on both sides."""
         return Interval(self.value - errors * self.error, self.value + errors * self.error)
 
     @property
@@ -151,7 +151,7 @@ class Estimate:
 
 
 def crossed_estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " items"]) -> Estimate:
-    """The mean of `item_values`, which are the item means of one model, or the difference of those of two."""
+    """Return the mean of `item_values`, which are the item means of one model, or the difference of those of two."""
     items, varying = len(item_values), [spread for spread in spreads if not spread.fixed]
     over_seeds = sum(spread.over_seeds / spread.seeds for spread in varying)
     over_items = float(item_values.var(ddof=1)) / items if items > 1 else 0.0
@@ -171,7 +171,7 @@ def crossed_estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " it
 
 
 def weighted_freedom(variances: Sequence[float], freedoms: Sequence[int]) -> float:
-    """The degrees of freedom whose critical value is the mean of those of some `freedoms`, weighted by `variances`."""
+    """Return the degrees of freedom of the mean critical value of `freedoms`, weighted by `variances`."""
     from scipy.optimize import brentq
     from scipy.stats import t
 
@@ -185,12 +185,12 @@ def weighted_freedom(variances: Sequence[float], freedoms: Sequence[int]) -> flo
 
 
 def estimate_mean(spread: Spread) -> Estimate:
-    """The mean of one model, for new seeds and new items."""
+    """Return the mean of one model, for new seeds and new items."""
     return crossed_estimate((spread,), spread.item_means)
 
 
 def estimate_difference(a: Spread, b: Spread) -> Estimate:
-    """The mean of the first model minus that of the second, for new seeds and new items."""
+    """Return the mean of the first model minus that of the second, for new seeds and new items."""
     return crossed_estimate((a, b), a.item_means - b.item_means)
 
 
@@ -202,7 +202,7 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
 
 
 def critical_t(freedom: float, level: float, models: int = 2) -> float:
-    """Standard errors beyond which one of all pairs of so many equal models is found with the probability `level`."""
+    """Return the critical value, in standard errors, for all pairs of `models` equal models at this `level`."""
     from scipy.stats import t
 
     if models < 3:
@@ -214,14 +214,14 @@ def critical_t(freedom: float, level: float, models: int = 2) -> float:
 
 @lru_cache(maxsize=64)
 def range_logs(models: int, level: float) -> tuple[float, ...]:
-    """Logarithms of the critical values of `critical_t` at `FREEDOMS`."""
+    """Return logarithms of the critical values of `critical_t` at `FREEDOMS`."""
     from scipy.stats import studentized_range
 
     return tuple(float(np.log(studentized_range.ppf(1 - level, models, one) / 2**0.5)) for one in FREEDOMS)
 
 
 def range_p_values(estimates: Sequence[Estimate], models: int) -> list[float]:
-    """p-values of all pairs of so many models that hold together: Student's t for two, else the studentised range."""
+    """p-values of all pairs that hold jointly: Student's t for two, else the studentised range."""
     from scipy.stats import studentized_range
 
     if models < 3:

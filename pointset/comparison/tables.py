@@ -62,13 +62,13 @@ def in_latex(text: str) -> str:
 
 
 def without_empty(table: Table) -> Table:
-    """A table of texts without the columns that are empty."""
+    """Return a table of texts without the columns that are empty."""
     filled = [name for name in (table[0] if table else ()) if any(row[name] for row in table)]
     return [{name: row[name] for name in filled} for row in table]
 
 
 def is_words(column: str) -> bool:
-    """True if a column with this header holds text rather than numbers."""
+    """Return True if a column with this header holds text rather than numbers."""
     return column in TEXT_COLUMNS or "against" in column or column == "conclusion"
 
 
@@ -79,7 +79,7 @@ def make_cells(
     part: ColumnGroup = "all",
     spread: Spreads = "both",
 ) -> Table:
-    """The cells of the table of a comparison; `brief` leaves out columns that do not fit a terminal.
+    """Return the cells of the table of a comparison; `brief` leaves out columns that do not fit a terminal.
 
     Empty columns, and sizes and seeds that are equal for all rows, are left out.
     """
@@ -101,7 +101,7 @@ def make_cells(
 
 
 def _short(value: float) -> str:
-    """A value with a decimal, or with two significant digits below 1."""
+    """Return a value with a decimal, or with two significant digits below 1."""
     return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 
 

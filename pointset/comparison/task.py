@@ -1,4 +1,4 @@
-"""What the engine asks of a task: the protocol that the classes of `pointset.tasks` implement."""
+"""The interface of a task, which the classes of `pointset.tasks` implement."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFacts:
-    """What a comparison has to know of a task, as data."""
+    """Properties of a task that a comparison needs, as data."""
 
     name: str
     """Name in the file of an experiment, such as "max-regression"."""
@@ -91,10 +91,10 @@ class Trial(ABC):
 
     @abstractmethod
     def scores(self, metrics: Mapping[str, float]) -> np.ndarray:
-        """Values by which pairs are compared: bool [sets], True where the run is right, or the first metric [1]."""
+        """Return the values that pairs are compared by: bool [sets], True if correct, or the first metric [1]."""
 
     def tables(self, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """Rows of further CSV files, by file name; each row starts with `columns`."""
+        """Return rows of further CSV files, by file name; each row starts with `columns`."""
         return {}
 
 
@@ -126,21 +126,21 @@ class Results:
         return len(self.rows)
 
     def first(self, label: str) -> Path:
-        """The folder of the first seed of a row."""
+        """Return the folder of the first seed of a row."""
         return next(iter(self.folders[label].values()))
 
     def best(self, count: int) -> list[str]:
-        """The labels of the best rows, best first."""
+        """Return the labels of the best rows, best first."""
         merits = {label: self.metric.merit(row.metrics[self.metric.name].mean) for label, row in self.rows.items()}
         return sorted(self, key=lambda label: -merits[label])[:count]
 
     def shown(self, count: int) -> list[str]:
-        """The labels of the best rows, in the order of the experiment."""
+        """Return the labels of the best rows, in the order of the experiment."""
         best = self.best(count)
         return [label for label in self if label in best]
 
     def curves(self, label: str, name: str) -> list[list[float]]:
-        """A column of the training histories, for each seed that has it, cut to the shortest history."""
+        """Return a column of the training histories, for each seed that has it, cut to the shortest history."""
         histories = filter(None, (RunFolder(folder).history_if_any() for folder in self.folders[label].values()))
         columns = [[row[name] for row in history if name in row] for history in histories]
         shortest = min(map(len, columns), default=0)
@@ -176,13 +176,13 @@ class Task(Protocol):
         """What is known without its data."""
 
     def recipe(self, **changes: Any) -> Recipe:
-        """The task's usual recipe with changes; an unknown or unused field raises a PointsetError."""
+        """Return the task's usual recipe with changes; an unknown or unused field raises a PointsetError."""
 
     def for_seeds(self, seeds: Sequence[int], recipe: Recipe) -> Self:
-        """The task of an experiment with these seeds; a PointsetError if every run with this recipe would fail."""
+        """Return the task for these seeds; a PointsetError if every run with this recipe would fail."""
 
     def zoo_name(self, model: str) -> str:
-        """The name in the zoo from which a model is made; an unknown model raises a PointsetError."""
+        """Return the name in the zoo from which a model is made; an unknown model raises a PointsetError."""
 
     def used_options(self, model: str) -> set[str]:
         """Fields of `ModelOptions` that a model is built from."""
@@ -191,13 +191,13 @@ class Task(Protocol):
         """Prepare the sets of a size, and describe them; a PointsetError if they cannot be used with the recipe."""
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """An untrained model, called as `model(X [B, n, d], mask [B, n] or None)`."""
+        """Return an untrained model, called as `model(X [B, n, d], mask [B, n] or None)`."""
 
     def trial(self, model: str, options: ModelOptions, size: Size, seed: int, folder: Path) -> Trial:
         """One run."""
 
     def metrics(self, folder: Path) -> Sequence[Metric]:
-        """All metrics, with what is shown of them for finished runs, given the folder of one."""
+        """Return all metrics, with what is shown of them for finished runs, given the folder of one."""
 
     def sections(self, results: Results) -> Iterator[Section]:
-        """The sections of the report for one size, beyond pairs and costs."""
+        """Yield the sections of the report for one size, beyond pairs and costs."""

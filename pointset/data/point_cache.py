@@ -69,7 +69,7 @@ class PointCache:
         return {"points": self.points, **self.arrays}
 
     def with_columns(self, columns: Mapping[str, NDArray[Any]], **fields: Any) -> "PointCache":
-        """The cache with other points and arrays, and other `fields`."""
+        """Return the cache with other points and arrays, and other `fields`."""
         arrays = {name: array for name, array in columns.items() if name != "points"}
         return replace(self, points=columns["points"], arrays=arrays, checksums=(), **fields)
 
@@ -86,16 +86,16 @@ class PointCache:
         return self.sizes.cumsum() - self.sizes
 
     def take(self, where: NDArray[np.int64], array: str = "points") -> NDArray[Any]:
-        """Rows [S, ...] of the points, or of one of the `arrays`, at the indices `where` [S] into all points."""
+        """Return rows [S, ...] of the points, or of one of the `arrays`, at the indices `where` [S] into all points."""
         source = self.columns[array]
         return source.view(np.ndarray).reshape(-1, *source.shape[self.points.ndim - 1 :]).take(where, axis=0)
 
     def cloud(self, row: int, array: str = "points") -> NDArray[Any]:
-        """All points [n, 3] of one shape, or their numbers [n, ...] in one of the `arrays`."""
+        """Return all points [n, 3] of one shape, or their numbers [n, ...] in one of the `arrays`."""
         return self.take(self.starts[row] + np.arange(self.sizes[row]), array)
 
     def is_centred(self, rows: NDArray[np.int64]) -> bool:
-        """True if the means of these shapes are at the origin; only some of the shapes are examined."""
+        """Return True if the means of these shapes are at the origin; only some of the shapes are examined."""
         some = rows[:: -(-len(rows) // LOOKED_AT)] if len(rows) else rows
         for row in some[self.sizes[some] > 0].tolist():
             points = self.cloud(row).astype(np.float64)
@@ -105,7 +105,7 @@ class PointCache:
         return len(some) > 0
 
     def fault(self, rows: Sequence[int], how: str) -> str:
-        """The message for the first of these shapes that would spoil a training with this normalisation, if any."""
+        """Return the message for the first shape that cannot be used with this normalisation, or ""."""
         for row in rows:
             largest, name = float(np.abs(self.cloud(row)).max(initial=0.0)), quoted(self.names[row])
             if not np.isfinite(largest):
@@ -125,7 +125,7 @@ class PointCache:
         return digest_of(block.astype("<f4" if block.dtype.kind == "f" else block.dtype.newbyteorder("<"), copy=False))
 
     def fingerprint(self, rows: Sequence[int], beside: Sequence[str] = ()) -> str:
-        """A hash of the classes, and of names, labels, points and the arrays `beside` of some shapes, in order."""
+        """Return a hash of the classes, and of names, labels, points and the arrays `beside` of shapes, in order."""
         digest = hashlib.sha256("\0".join(self.classes).encode())
         for row in rows:
             digest.update(f"\n{self.names[row]}\0{self.labels[row]}\0{self.digest(row)}".encode())
@@ -144,7 +144,7 @@ class PointCache:
 
 
 def one_width(what: str, widths: Mapping[str, int]) -> int:
-    """The number of columns that all shapes have, by their names; a PointsetError if one has another."""
+    """Return the number of columns that all shapes have, by their names; a PointsetError if one has another."""
     (first, width), *others = widths.items()
     for name, other in others:
         if other != width:
@@ -160,7 +160,7 @@ def digest_of(array: NDArray[Any]) -> str:
 
 
 def _stored(array: NDArray[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """What makes an array again: its place in a file instead of its numbers, if it is a whole, read-only map."""
+    """Return a function and arguments that make an array again: from its file if it is a whole, read-only map."""
     if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and not array.flags.writeable:
         return np.memmap, (array.filename, array.dtype, "r", array.offset, array.shape)
     return np.asarray, (array,)
@@ -180,7 +180,7 @@ def random_indices(cache: PointCache, rows: NDArray[np.int64], size: int, genera
 
 
 def fixed_indices(cache: PointCache, rows: NDArray[np.int64], size: int, seed: int) -> Indices:
-    """The fixed subset of each shape, which depends only on the seed and the shape's name.
+    """Return the fixed subset of each shape, which depends only on the seed and the shape's name.
 
     It is the start of a permutation, so a smaller subset is contained in a larger one.
     """
@@ -190,7 +190,7 @@ def fixed_indices(cache: PointCache, rows: NDArray[np.int64], size: int, seed: i
 
 
 def _among_all(cache: PointCache, rows: NDArray[np.int64], chosen: Sequence[NDArray[np.int64]]) -> Indices:
-    """Indices among all points of those chosen of each shape."""
+    """Return indices among all points of those chosen of each shape."""
     sizes = np.array([len(own) for own in chosen], np.int64)
     return np.repeat(cache.starts[rows], sizes) + np.concatenate([np.empty(0, np.int64), *chosen]), sizes
 
@@ -210,7 +210,7 @@ def random_subsets(available: int, count: int, sets: int, generator: torch.Gener
 
 
 def _distinct(available: int, count: int, sets: int, generator: torch.Generator) -> NDArray[np.int64]:
-    """The first `count` distinct numbers of a random sequence below `available`, for each of `sets` sequences."""
+    """Return the first `count` distinct numbers of a random sequence below `available`, for `sets` sequences."""
     # This many draws nearly always contain `count` distinct numbers; if not, the loop draws more.
     expected = -available * np.log1p(-count / available) if count else 0.0
     more = int(expected + 4.0 * np.sqrt(expected)) + 1

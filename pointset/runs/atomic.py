@@ -90,7 +90,7 @@ def check_folder_path(path: Path) -> None:
 
 
 def checked_suffix(path: str | Path, suffixes: Sequence[str], what: str) -> Path:
-    """The path; raises a PointsetError if it has none of the suffixes."""
+    """Return the path; raises a PointsetError if it has none of the suffixes."""
     path = Path(path)
     if path.suffix.lower() not in suffixes:
         raise PointsetError(f"{path}: the name of {what} must end in {' or '.join(suffixes)}")
@@ -98,7 +98,7 @@ def checked_suffix(path: str | Path, suffixes: Sequence[str], what: str) -> Path
 
 
 def why_not(path: Path, error: OSError) -> str:
-    """The reason why a file could not be written, for a message.
+    """Return the reason why a file could not be written, for a message.
 
     The system's messages ("File exists", "Not a directory") do not name a file that is in the way of a folder.
     """

@@ -39,6 +39,6 @@ def require_unpackable(archive: Path, size: int) -> None:
 
 
 def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
-    """The content of a file, which is checked by `require_file`."""
+    """Return the content of a file, which is checked by `require_file`."""
     require_file(path, most)
     return path.read_bytes()

@@ -50,7 +50,7 @@ class _Lines:
 
 
 def on_terminal() -> bool:
-    """True if bars are drawn, so that values may be shown on them."""
+    """Return True if bars are drawn, so that values may be shown on them."""
     return bool(getattr(sys.stderr, "isatty", bool)())
 
 
@@ -65,7 +65,7 @@ def progress_bar(
     scaled: bool = False,
     alike: bool = True,
 ) -> Any:
-    """A tqdm bar on stderr, with `done` of `total` units and the time to go if they are `alike`; none in a notebook."""
+    """Return a tqdm bar on stderr for `total` units, with the time to go if they are `alike`; none in a notebook."""
     options: dict[str, Any] = {} if alike else {"bar_format": "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}]"}
     with suppress(OSError):  # stderr is a file or a pipe
         if 0 in os.get_terminal_size(sys.stderr.fileno()):  # as in a container: tqdm itself would draw nothing

@@ -26,7 +26,7 @@ PACKAGES = (
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python and of the packages that affect results; "absent" if one is not installed."""
+    """Return the versions of Python and of the packages that affect results; "absent" if one is not installed."""
     return {
         "python": platform.python_version(),
         "pointset": pointset.__version__,
@@ -35,7 +35,7 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """A short description of the machine: system, cores, accelerator, threads of torch."""
+    """Return a short description of the machine: system, cores, accelerator, threads of torch."""
     import torch
 
     accelerator = torch.cuda.get_device_name() if torch.cuda.is_available() else None
@@ -48,12 +48,12 @@ def machine() -> dict[str, Any]:
 
 
 def origin() -> dict[str, Any]:
-    """The versions, machine and commit of a run."""
+    """Return the versions, machine and commit of a run."""
     return {"versions": versions(), "machine": machine(), "commit": commit()}
 
 
 def command() -> str:
-    """The command line of this process, quoted for a shell."""
+    """Return the command line of this process, quoted for a shell."""
     program = sys.argv[0].replace(os.sep, "/")
     ours = program.endswith(("/pointset", "pointset/cli.py")) or program == "pointset"
     return shlex.join(["pointset" if ours else program, *sys.argv[1:]])
@@ -67,7 +67,7 @@ def _version(name: str) -> str:
 
 
 def commit() -> str | None:
-    """The git commit of the checkout, with "+" appended if files differ; None if the package is not in a checkout."""
+    """Return the git commit of the checkout, with "+" if files differ; None outside of a checkout."""
     folder = Path(__file__).parent.parent
     try:
         head, changes = (

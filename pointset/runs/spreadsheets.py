@@ -11,7 +11,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as CSV with the columns of the first row; numbers stay as they are, what UTF-8 lacks is escaped."""
+    """Return rows as CSV with the columns of the first row; numbers stay as they are, what UTF-8 lacks is escaped."""
     lines, columns = list[str](), list(rows[0]) if rows else []
     writer = csv.writer(SimpleNamespace(write=lines.append))  # with \r\n behind a row, cells with either are quoted
     writer.writerow(map(_as_text, columns))
@@ -21,13 +21,13 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
-    """The rows of a file that `as_csv` wrote."""
+    """Return the rows of a file that `as_csv` wrote."""
     with path.open(encoding="utf-8", newline="") as file:
         return [{from_text(name): from_text(cell) for name, cell in row.items()} for row in csv.DictReader(file)]
 
 
 def from_text(cell: Any) -> Any:
-    """The value of a cell without the apostrophe of `as_csv`."""
+    """Return the value of a cell without the apostrophe of `as_csv`."""
     return cell[1:] if isinstance(cell, str) and cell.startswith("'") and _is_formula(cell[1:]) else cell
 
 

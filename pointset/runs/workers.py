@@ -43,7 +43,7 @@ class Workers:
         return int(self.count or cpu_count())
 
     def at_once(self, jobs: int, threads: int = 1) -> int:
-        """The number of jobs, with `threads` threads each, to run in parallel on the cores of this process."""
+        """Return the number of jobs, with `threads` threads each, to run in parallel on the cores of this process."""
         return max(1, min(self.count or self.cores // threads, jobs))
 
 

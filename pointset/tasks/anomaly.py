@@ -60,7 +60,7 @@ class Anomaly(ImageProblem):
     test_seed: ClassVar[int] = 0xA0
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """The model of a row: [B, 8, pixels] -> [B, 8, 1]."""
+        """Return the model of a row: [B, 8, pixels] -> [B, 8, 1]."""
         dim = options.dim
 
         def scoring_head(width: int) -> nn.Module:

@@ -76,7 +76,7 @@ class ShapeTrial(Trial):
         return self.predictions.right
 
     def tables(self, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """The rows of classes.csv, predictions.csv, and robustness.csv if there were corrupted and smaller sets.
+        """Return the rows of classes.csv, predictions.csv, and robustness.csv if there were corrupted and smaller sets.
 
         In classes.csv, `shapes` is the number of test shapes of a class. In robustness.csv, `test` is a corruption and
         `level` its severity (0 for clean sets); or `test` is "points" and `level` the number of points.
@@ -107,7 +107,7 @@ class ShapeTrial(Trial):
 
 
 def make_model(name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
-    """A zoo model for the classes of sets; a trained model, by its whole name, keeps its own options."""
+    """Return a zoo model for the classes of sets; a trained model, by its whole name, keeps its own options."""
     if name in list_pretrained():
         return start_from(create_pretrained(name), sets, seed=seed, start=name)
     return create_for(sets, name, options, seed=seed)
@@ -192,7 +192,7 @@ class Classification:
         )
 
     def sets_of(self, size: Size) -> DataOptions:
-        """The options of sets with one size."""
+        """Return the options of sets with one size."""
         assert size is not None, "every run has a size of set"
         return replace(self.sets, points=size)
 
@@ -213,12 +213,12 @@ class Classification:
         return Recipe.from_dict(changes)
 
     def for_seeds(self, seeds: Sequence[int], recipe: Recipe) -> Self:
-        """The task with the robustness seeds among these; a PointsetError for unknown augmentations."""
+        """Return the task with the robustness seeds among these; a PointsetError for unknown augmentations."""
         recipe_augmentations(recipe.augment)
         return replace(self, robustness_seeds=tuple(seed for seed in self.robustness_seeds if seed in seeds))
 
     def zoo_name(self, model: str) -> str:
-        """The name itself, or for a trained model, from which training starts, the name before the dot."""
+        """Return the name itself, or for a trained model, from which training starts, the name before the dot."""
         name = model.partition(".")[0] if model in list_pretrained() else model
         parse_name(name)
         return name
@@ -240,7 +240,7 @@ class Classification:
         return {f"{sets.split}_sets": sets.describe() for sets in (train, test)}
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """A zoo model for the classes of the data."""
+        """Return a zoo model for the classes of the data."""
         return make_model(model, self.load("test", size), options, seed)
 
     def trial(self, model: str, options: ModelOptions, size: Size, seed: int, folder: Path) -> ShapeTrial:

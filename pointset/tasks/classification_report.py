@@ -46,7 +46,7 @@ CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs ar
 
 
 def sections(results: Results) -> Iterator[Section]:
-    """The sections."""
+    """Yield the sections of a comparison of classifiers."""
     columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
     chart = learning_curves(results, columns, lambda epoch: epoch, "epoch", shares=True)
     several = any(row.seeds > 1 for row in results.rows.values())
@@ -61,7 +61,7 @@ def sections(results: Results) -> Iterator[Section]:
 
 
 def _confusions(results: Results) -> Iterator[Section]:
-    """The two most accurate models (first seed) in one figure, or in two sections if they are large."""
+    """Yield the two most accurate models (first seed) in one figure, or in two sections if they are large."""
     runs = {label: load_predictions(results.first(label)) for label in results.best(2)}
     classes = next(iter(runs.values())).classes
     counts = {label: run.confusion for label, run in runs.items()}

@@ -71,7 +71,7 @@ class GaussianMixtures:
         return self.log_proportions.unsqueeze(1) + log_density.sum(dim=3)
 
     def log_likelihood(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, " B"]:
-        """The mean of log p(x_i) over the elements of each set."""
+        """Return the mean of log p(x_i) over the elements of each set."""
         return self.log_joint(X).logsumexp(dim=2).mean(dim=1)
 
 
@@ -136,7 +136,7 @@ class Clustering(SetProblem):
     most: ClassVar[int] = MOST_SIZE
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """The model of a row: [B, n, 2] -> [B, 4 * 5], the input of `mixture_of`."""
+        """Return the model of a row: [B, n, 2] -> [B, 4 * 5], the input of `mixture_of`."""
         encoder, pooling = parts_of(model)
         if encoder == "rffp" and pooling in ("mean", "max"):
             return seeded(seed, lambda: equivariant_model(pooling, options))
@@ -180,12 +180,12 @@ class Clustering(SetProblem):
 
 
 def head_of_one(width: int, dim: int) -> nn.Module:
-    """The head from one pooled row to all components."""
+    """Return the head from one pooled row to all components."""
     return fully_connected(width, dim, dim, dim, COMPONENTS * COMPONENT_OUTPUTS)
 
 
 def head_of_seeds(width: int) -> nn.Module:
-    """The head from the concatenated rows of the seeds, each of which predicts one component."""
+    """Return the head from the concatenated rows of the seeds, each of which predicts one component."""
     rows = nn.Unflatten(1, (COMPONENTS, width // COMPONENTS))
     return nn.Sequential(rows, nn.Linear(width // COMPONENTS, COMPONENT_OUTPUTS), nn.Flatten())
 
@@ -211,13 +211,13 @@ class PositionedEquivariantLayer(nn.Module):
 
 
 def positioned_layers(statistic: Statistic, options: ModelOptions) -> list[nn.Module]:
-    """The encoder rFFp of this task: that of the zoo is invariant to translations of the set."""
+    """Return the encoder rFFp of this task: that of the zoo is invariant to translations of the set."""
     widths = [DIMENSIONS, *[options.dim] * (options.layers or EQUIVARIANT_LAYERS)]
     return [PositionedEquivariantLayer(*pair, statistic) for pair in itertools.pairwise(widths)]
 
 
 def equivariant_model(pooling: str, options: ModelOptions) -> SetClassifier:
-    """The rFFp model whose layers and pooling use the same statistic, "mean" or "max"."""
+    """Return the rFFp model whose layers and pooling use the same statistic, "mean" or "max"."""
     statistic: Statistic = "mean" if pooling == "mean" else "max"
     encoder = positioned_layers(statistic, options)
     head = nn.Sequential(nn.Flatten(), Dropout(options.dropout_rate), head_of_one(options.dim, options.dim))
@@ -225,11 +225,11 @@ def equivariant_model(pooling: str, options: ModelOptions) -> SetClassifier:
 
 
 def mixture_of(output: Float[Tensor, "B numbers"]) -> GaussianMixtures:
-    """The mixtures predicted by a model."""
+    """Return the mixtures predicted by a model."""
     return GaussianMixtures.from_output(output.unflatten(1, (COMPONENTS, COMPONENT_OUTPUTS)))
 
 
 def mean_log_likelihood(mixtures: Sequence[GaussianMixtures], batches: Sequence[SetBatch]) -> float:
-    """The mean log-likelihood per datum over all sets of all batches."""
+    """Return the mean log-likelihood per datum over all sets of all batches."""
     each = [mixture.log_likelihood(batch.X) for mixture, batch in zip(mixtures, batches, strict=True)]
     return torch.cat(each).double().mean().item()

@@ -22,7 +22,7 @@ NEGLIGIBLE = -16.0
 
 
 def rate_of(output: Float[Tensor, "B 1"]) -> Float[Tensor, " B"]:
-    """The positive rate of a Poisson distribution, softplus(output)."""
+    """Return the positive rate of a Poisson distribution, softplus(output)."""
     return F.softplus(output[:, 0])
 
 
@@ -55,7 +55,7 @@ class Counting(ImageProblem):
     test_seed: ClassVar[int] = 0xC0
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """The model of a row: [B, n, pixels] -> [B, 1]."""
+        """Return the model of a row: [B, n, pixels] -> [B, 1]."""
         dim = options.dim
 
         def last(width: int) -> nn.Module:

@@ -231,7 +231,7 @@ def _read_saved(folder: Path) -> dict[str, Any]:
 
 
 def read_content(path: str | Path) -> dict[str, Any]:
-    """The content of an experiment's file, unchecked."""
+    """Return the content of an experiment's file, unchecked."""
     try:
         content = tomllib.loads(read_file(Path(path), MOST_SETTINGS).decode("utf-8-sig"))
     except FileNotFoundError:

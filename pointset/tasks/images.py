@@ -37,7 +37,7 @@ class Images:
         return int(self.labels.max()) + 1
 
     def draw(self, labels: Int[Tensor, "B n"], generator: torch.Generator) -> Int[Tensor, "B n"]:
-        """Indices of random images of the given classes."""
+        """Return indices of random images of the given classes."""
         rows, counts = self.by_class
         random = torch.rand(labels.shape, generator=generator, dtype=torch.float64)
         return rows[labels, (random * counts[labels]).long()]
@@ -52,7 +52,7 @@ class Images:
 
 @cache
 def digits(split: Split) -> Images:
-    """The handwritten digits of scikit-learn: 1,797 images of 8 x 8 pixels in ten classes.
+    """Return the handwritten digits of scikit-learn: 1,797 images of 8 x 8 pixels in ten classes.
 
     A fifth of each class is for tests. Source: Alpaydin and Kaynak, "Optical recognition of handwritten digits", UCI.
     """

@@ -42,7 +42,7 @@ class MaxRegression(SetProblem):
     most: ClassVar[int] = LARGEST_SET
 
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """The model of a row: [B, n, 1] -> [B, 1]."""
+        """Return the model of a row: [B, n, 1] -> [B, 1]."""
         hidden = () if parts_of(model)[1].startswith("pma") else (options.dim,)
         return row_model(model, 1, options, seed, lambda width: fully_connected(width, *hidden, 1))
 

@@ -54,13 +54,13 @@ class SetBatch(NamedTuple):
     """Tensors that the loss and the metrics need, by name; the first axis of each is B."""
 
     def to(self, device: torch.device) -> SetBatch:
-        """The batch on a device."""
+        """Return the batch on a device."""
         mask = None if self.mask is None else self.mask.to(device)
         return SetBatch(self.X.to(device), mask, {name: value.to(device) for name, value in self.target.items()})
 
 
 def task_recipe(**changes: Any) -> Recipe:
-    """The recipe of the Set Transformer's set problems, with changes: Adam with a constant learning rate of 1e-3.
+    """Return the recipe of the Set Transformer's set problems, with changes: Adam at a constant rate of 1e-3.
 
     Args:
         changes: fields of `Recipe`.
@@ -111,22 +111,22 @@ class SetProblem(ABC):
 
     @abstractmethod
     def test_sets(self) -> Sequence[SetBatch]:
-        """The test sets: the same in every run."""
+        """Return the test sets: the same in every run."""
 
     @abstractmethod
     def loss(self, output: Tensor, batch: SetBatch) -> Float[Tensor, ""]:
-        """The training loss, a mean over the sets."""
+        """Return the training loss, a mean over the sets."""
 
     @abstractmethod
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
-        """The metrics, by name, of the outputs of a model for some batches."""
+        """Return the metrics, by name, of the outputs of a model for some batches."""
 
     def watched_sets(self) -> Sequence[SetBatch]:
         """Sets on which the metrics are computed after each block of steps, for learning curves."""
         return ()
 
     def describe(self) -> dict[str, Any]:
-        """A description of the sets, as plain data."""
+        """Return a description of the sets, as plain data."""
         return {}
 
     @property
@@ -158,7 +158,7 @@ class SetProblem(ABC):
         return task_recipe(**changes)
 
     def for_seeds(self, seeds: Sequence[int], recipe: Recipe) -> Self:
-        """The task itself; a PointsetError if the recipe has no steps."""
+        """Return the task itself; a PointsetError if the recipe has no steps."""
         if recipe.steps is None:
             raise PointsetError(f"{self.name} is trained by steps, not epochs: give steps in its recipe")
         return self
@@ -168,7 +168,7 @@ class SetProblem(ABC):
 
     @abstractmethod
     def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """The model of a row."""
+        """Return the model of a row."""
 
     def trial(self, model: str, options: ModelOptions, size: Size, seed: int, folder: Path) -> SetTrial:
         return SetTrial(self, model, options, size, seed, folder)
@@ -177,7 +177,7 @@ class SetProblem(ABC):
         return self.measured
 
     def sections(self, results: Results) -> Iterator[Section]:
-        """The learning curves of the loss and the metrics."""
+        """Yield the learning curves of the loss and the metrics."""
         from pointset.comparison.report.charts import learning_curves  # matplotlib, which training does not need
 
         def steps(epoch: int) -> int:
@@ -214,12 +214,12 @@ class SetTrial(Trial):
         return Training(model, objective, recipe, self.seed).fit(self.folder, description, progress=False)
 
     def test(self, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
-        """The metrics on the test sets."""
+        """Return the metrics on the test sets."""
         batches = self.task.test_sets()
         return measure(self.task, model, batches), sum(len(batch.X) for batch in batches)
 
     def scores(self, metrics: Mapping[str, float]) -> np.ndarray:
-        """The first metric."""
+        """Return the first metric."""
         return np.array([metrics[self.task.measured[0].name]])
 
 
@@ -247,12 +247,12 @@ class DrawnSets(Objective):
         return Loss(self.problem.loss(output, batch.to(output.device)))
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:
-        """The metrics on `watched_sets`, if there are any."""
+        """Return the metrics on `watched_sets`, if there are any."""
         return measure(self.problem, model, self.watched) if self.watched else {}
 
 
 def measure(problem: SetProblem, model: nn.Module, batches: Sequence[SetBatch]) -> dict[str, float]:
-    """The metrics of a model on some sets, computed in evaluation mode."""
+    """Return the metrics of a model on some sets, computed in evaluation mode."""
     device = next(model.parameters()).device
     with torch.no_grad(), in_evaluation_mode(model):
         there = [batch.to(device) for batch in batches]
@@ -262,7 +262,7 @@ def measure(problem: SetProblem, model: nn.Module, batches: Sequence[SetBatch]) 
 
 
 def parts_of(row: str) -> tuple[str, str]:
-    """The zoo's names of the encoder and the pooling of a row."""
+    """Return the zoo's names of the encoder and the pooling of a row."""
     encoder, hyphen, pooling = zoo_name(row).partition("-")
     if not hyphen:
         raise PointsetError(
@@ -274,7 +274,7 @@ def parts_of(row: str) -> tuple[str, str]:
 def row_model(
     row: str, inputs: int, options: ModelOptions, seed: int, head: Callable[[int], nn.Module]
 ) -> SetClassifier:
-    """The encoder and the pooling of a row with `head(width)`, given the total width of the pooled rows."""
+    """Return the encoder and the pooling of a row with `head(width)`, given the total width of the pooled rows."""
     model = create_model("-".join(parts_of(row)), 1, options, inputs=inputs, seed=seed)
     assert isinstance(model, SetClassifier), "a row always has an encoder and a pooling"
     width = next(module.in_features for module in model.head.modules() if isinstance(module, nn.Linear))

@@ -18,7 +18,7 @@ FOLDERS = (TASKS_FOLDER / "experiments", CHECKOUT / "tasks")
 
 
 def shipped_experiment(name: str) -> Path:
-    """The file of an included experiment.
+    """Return the file of an included experiment.
 
     Args:
         name: name of a task or an experiment; "quick" is the experiment of the quickstart, "own" that of

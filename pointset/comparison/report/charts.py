@@ -126,7 +126,7 @@ def draw_means(results: Results) -> Figure:
 
 
 def draw_matrix(ranking: Ranking) -> Figure | None:
-    """Differences of all pairs of the best models, row minus column, as a multiple comparison matrix.
+    """Draw the differences of all pairs of the best models, row minus column, as a multiple comparison matrix.
 
     Ismail-Fawaz et al., "An approach to multiple comparison benchmark evaluations" (arXiv 2305.11921). Blue: the row is
     significantly better; orange: worse. None for a single model.

@@ -26,7 +26,7 @@ PAIRS_TEXT = (
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
-    """All sections of the report that have content; of several sizes, with the size in their names."""
+    """Yield all sections of the report that have content; of several sizes, with the size in their names."""
     task = comparison.experiment.task
     for size in task.facts.sizes:
         results = comparison.results(size)
@@ -43,7 +43,7 @@ def sections(comparison: Comparison) -> Iterator[Section]:
 
 
 def _common_sections(comparison: Comparison, results: Results) -> Iterator[Section]:
-    """The sections of one size that every task has."""
+    """Yield the sections of one size that every task has."""
     metric, ranking = results.metric, comparison.rankings[results.points]
     if ranking.pairs:
         text = f"{PAIRS_TEXT} {ranking.method}"
@@ -94,12 +94,12 @@ def report_texts(comparison: Comparison) -> dict[str, Any]:
 
 
 def commit_of(origin: Mapping[str, Any]) -> str:
-    """The commit of one of the `origins`, or its version if no commit is known."""
+    """Return the commit of one of the `origins`, or its version if no commit is known."""
     return origin["commit"] or f"pointset {(origin['versions'] or {}).get('pointset', 'of an unrecorded version')}"
 
 
 def machine_of(origin: Mapping[str, Any]) -> str:
-    """The machine of one of the `origins`, as text."""
+    """Return the machine of one of the `origins`, as text."""
     if (machine := origin["machine"]) is None:
         return "an unrecorded machine"
     return f"{machine['system']}, {machine['cores']} cores, {machine['accelerator'] or 'no GPU'}"
@@ -110,7 +110,7 @@ def _distinct(words: Iterable[str]) -> str:
 
 
 def as_html(comparison: Comparison, made: Sequence[Section], about: Mapping[str, Any]) -> str:
-    """The report as one HTML file."""
+    """Return the report as one HTML file."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -129,6 +129,6 @@ def as_html(comparison: Comparison, made: Sequence[Section], about: Mapping[str,
 
 
 def inline_chart(svg: str) -> str:
-    """A chart as inline SVG, whose size comes from the page's style sheet."""
+    """Return a chart as inline SVG, whose size comes from the page's style sheet."""
     svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # it would apply to the whole page
     return re.sub(r' width="[^"]*" height="[^"]*"', ' role="img"', svg, count=1)

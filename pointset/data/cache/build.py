@@ -251,7 +251,7 @@ def write_shape(file: Path, entry: CacheEntry, arrays: ShapeArrays) -> None:
 
 
 def read_shape(file: Path) -> tuple[CacheEntry, dict[str, bytes]] | None:
-    """Read what `write_shape` wrote; None if there is no file, or a kill, a full disk or a power cut damaged it."""
+    """Read what `write_shape` wrote; None if the file is missing or damaged."""
     content = file.read_bytes() if file.exists() else b""
     if hashlib.sha256(content[DIGEST:]).digest() != content[:DIGEST]:
         return None

@@ -24,7 +24,7 @@ from pointset.errors import PointsetError
 Sample = tuple[str, ndarray]
 """The class of a shape, and some of its points [n, 3]."""
 PER_CLASS, LEAST = 4, 48
-"""Most sample shapes per class, but of few classes so many that all samples are about as many as `LEAST`."""
+"""Sample shapes per class, and the least number of all samples, which with few classes gives more per class."""
 SAMPLE_POINTS = 512
 """Points of a sample shape."""
 
@@ -124,7 +124,7 @@ def look_at(
 
 
 def _samples(classes: Sequence[str], labels: Sequence[int], cloud: Callable[[int], ndarray | None]) -> Iterator[Sample]:
-    """Points of some random usable shapes of each class; of a shape that is not, `cloud` gives None."""
+    """Yield points of some random usable shapes of each class; of a shape that is not, `cloud` gives None."""
     most, seen = max(PER_CLASS, LEAST // max(len(classes), 1)), Counter[int]()
     order = np.random.default_rng(0).permutation(len(labels)).tolist()
     for row in sorted(order, key=lambda row: labels[row]):

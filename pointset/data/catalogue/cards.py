@@ -66,7 +66,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """MD5 or SHA-256 of unpacked files, by path in the folder."""
 
     def fault_of(self, folder: Path, name: str) -> str:
-        """Why a file in the data's folder is not the one whose digest is on the card; "" if it is."""
+        """Return why a file in the data's folder differs from the digest on the card, or ""."""
         path, digest = folder / name, self.files[name]
         kind = "md5" if len(digest) == 32 else "sha256"
         try:
@@ -76,13 +76,13 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def file_digest(path: Path, kind: str) -> str:
-    """The "md5" or "sha256" digest of a file, in hexadecimal."""
+    """Return the "md5" or "sha256" digest of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, kind).hexdigest()
 
 
 def cards_folder() -> Path:
-    """The folder with the cards: inside an installed package, or at the top of a checkout."""
+    """Return the folder with the cards: inside an installed package, or at the top of a checkout."""
     for folder in (PROJECT_FOLDER / "cards", PROJECT_FOLDER.parent / "datasets"):
         if folder.is_dir():
             return folder
@@ -99,7 +99,7 @@ def list_cards() -> list[str]:
 
 
 def is_on_disk(source: str) -> bool:
-    """True if sets with this `source` were made from a card or a folder, so that they can be loaded again."""
+    """Return True if sets with this `source` were made from a card or a folder, so that they can be loaded again."""
     return source in list_cards() or Path(source).is_absolute()
 
 
@@ -126,6 +126,6 @@ def load_card(name: str) -> Card:
 
 
 def nearest_cards(name: str) -> list[str]:
-    """The cards with the most similar names, or all cards if none is similar."""
+    """Return the cards with the most similar names, or all cards if none is similar."""
     names = list_cards()
     return difflib.get_close_matches(name, names, n=3, cutoff=0.4) or names

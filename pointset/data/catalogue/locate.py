@@ -103,6 +103,6 @@ def _card_folder(card: Card, progress: bool) -> Path:
 
 
 def present_folder(card: Card) -> Path | None:
-    """The folder with a card's data, named like the card or like its archive's folder; None if there is none."""
+    """Return the folder with a card's data, named like the card or like its archive's folder; None if there is none."""
     folders = [home() / "datasets" / name for name in (card.name, card.folder)]
     return next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)

@@ -41,12 +41,12 @@ LABELS = "label.npy"
 
 
 def is_released(folder: Path) -> bool:
-    """True if a folder holds point clouds in a known released layout."""
+    """Return True if a folder holds point clouds in a known released layout."""
     return bool(_release(folder))
 
 
 def _release(folder: Path) -> str:
-    """The card whose layout a folder has; empty for other folders."""
+    """Return the card whose layout a folder has; empty for other folders."""
     if any(any(folder.glob(f"{inside}main_split*/*_objectdataset*.h5")) for inside in ("", "h5_files/")):
         return "scanobjectnn"
     if (folder / LABELS).is_file() and any(folder.glob("data_*_*.npy")):
@@ -87,7 +87,7 @@ def read_released(folder: Path, split: str, variant: str | None = None, *, on_er
 
 
 def released_labels(folder: Path, split: str, variant: str | None = None) -> NDArray[np.int64]:
-    """The labels of one split, without files that cannot be read; empty if the folder does not have it."""
+    """Return the labels of one split, without files that cannot be read; empty if the folder does not have it."""
     with suppress(PointsetError):
         classes, files = _classes_and_files(folder, split, variant)
         return _labels_of(files) - _first_label(folder, variant, len(classes))
@@ -112,7 +112,7 @@ def _first_label(folder: Path, variant: str | None, classes: int) -> int:
 
 
 def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[list[str], dict[Path, str]]:
-    """The classes of a dataset, and the first part of the shapes' names for each file of one split and variant."""
+    """Return the classes, and the first part of the shapes' names for each file of one split and variant."""
     if (release := _release(folder)) != "modelnet40-hdf5":
         variant, path = _file_of_variant(folder, split, variant, load_card(release))
         return list(load_card(release).classes), {path: f"{variant}/{path.stem}" if path.suffix == ".h5" else "test"}
@@ -127,7 +127,7 @@ def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[l
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a list of classes or of files, at least one."""
+    """Return the lines of a list of classes or of files, at least one."""
     text = read_text(path, "unpack the release again").removeprefix("\ufeff")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
@@ -136,7 +136,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _file_of_variant(folder: Path, split: str, variant: str | None, card: Card) -> tuple[str, Path]:
-    """The name and the file of a variant; without a name, of ScanObjectNN's first."""
+    """Return the name and the file of a variant; without a name, of ScanObjectNN's first."""
     if split not in card.splits:
         raise PointsetError(f"{card.title} has no split {quoted(split)}: it has {' and '.join(card.splits)}")
     if card.name == "scanobjectnn":
@@ -155,7 +155,7 @@ def _file_of_variant(folder: Path, split: str, variant: str | None, card: Card) 
 
 
 def _read_clouds(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The clouds [N, P, 3] and the labels [N] of a file; a PointsetError if they have other shapes or types."""
+    """Return the clouds [N, P, 3] and the labels [N] of a file; a PointsetError if they have other shapes or types."""
     points = _read_array(path, "data")
     labels = _read_labels(path)
     if points.ndim != 3 or points.shape[2] != 3 or 0 in points.shape or points.dtype.kind != "f":
@@ -171,7 +171,7 @@ def _read_labels(path: Path) -> NDArray[Any]:
 
 
 def _read_array(path: Path, key: str) -> NDArray[Any]:
-    """An array of an HDF5 file, or the array of an .npy file; a PointsetError if it is missing or damaged."""
+    """Return an array of an HDF5 file, or the array of an .npy file; a PointsetError if it is missing or damaged."""
     import h5py
 
     try:
