@@ -20,8 +20,11 @@ from pointset.nn import (
     TopKPool,
     registry,
 )
+from pointset.nn.norms import NORMS
 from pointset.nn.pooling.aggregation import AGGREGATIONS
 from pointset.nn.pooling.base import OneRowPool
+from pointset.nn.scores import SCORES
+from pointset.nn.simplex import WEIGHTS
 
 DIM = 4
 NAN = float("nan")
@@ -222,3 +225,13 @@ def test_a_join_can_do_what_all_of_its_poolings_can():
     assert not any(
         registry.find_builder("pooling", name) for name in ("max+", "+max", "max++mean", "max+men", "max+rff")
     )
+
+
+def test_everything_registered_is_exported_under_its_name():
+    registered = [entry.module for kind in ("encoder", "pooling", "model") for entry in registry.entries(kind)]
+    classes = [cls for cls in registered if cls.__module__.startswith("pointset.")]
+    assert len(classes) > 20
+    for exported in [*classes, *NORMS.values(), *SCORES.values(), *WEIGHTS.values()]:
+        assert getattr(pointset.nn, exported.__name__) is exported
+        assert exported.__name__ in pointset.nn.__all__
+        assert ">>> " in exported.__doc__
