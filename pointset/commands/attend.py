@@ -96,12 +96,10 @@ def attend(
         if points is not None and points > MOST_POINTS:
             raise PointsetError(f"--points must be at most {MOST_POINTS:,} with --live, got {points:,}")
     from pointset.data.catalogue.folders import ShapeFile
-    from pointset.data.readers.formats import require_shape_file
     from pointset.evaluation.shape_files import guess
     from pointset.explain.inspection import inspect_shape
     from pointset.viz.camera import to_unit
 
-    require_shape_file(shape)
     trained = drawable(load_model(model), of_ensemble=not live)
     models = live_models(trained) if live else []
     network, file = trained.network, ShapeFile(shape, str(shape))

@@ -117,7 +117,7 @@ def run_over_files(
     from pointset.evaluation.shape_files import Failure
 
     unusable = {}
-    for file in files:  # before minutes of work
+    for file in files if len(files) > FEW else ():  # before minutes of work
         try:
             require_shape_file(file.path)
         except PointsetError as error:

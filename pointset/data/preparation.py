@@ -23,7 +23,7 @@ from pointset.data.normalize import is_standardized, normalize_rows
 from pointset.data.options import Normalize, Sampler, WithFeatures
 from pointset.data.outliers import OutlierOptions, merge_duplicates, prepare_cloud
 from pointset.data.readers.clouds import Cloud, require_cloud, table_of
-from pointset.data.readers.formats import is_mesh_file, require_shape_file, suffix_of
+from pointset.data.readers.formats import SHAPE_SUFFIXES, is_mesh_file, require_shape_file, suffix_of
 from pointset.data.readers.meshes import Mesh
 from pointset.data.readers.reading import read_cloud, read_mesh
 from pointset.data.rotations import Columns
@@ -122,7 +122,8 @@ class Preparation(OutlierOptions, WithFeatures):
         from_file = isinstance(shape, str | Path)
         if from_file:
             path = Path(shape)
-            require_shape_file(path)
+            if suffix_of(path.name) not in SHAPE_SUFFIXES:
+                require_shape_file(path)  # the readers check all others
             name, now = name or str(path), self._file_up(path, up)
             if is_mesh_file(path):
                 shape = read_mesh(path) if up in UP_TO_Z else upright_mesh(read_mesh(path))
