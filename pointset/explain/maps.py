@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -156,7 +157,7 @@ class AttentionMap:
         return self.mask.sum(dim=1).to(self.weights.dtype)[:, None, None, None]
 
 
-def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None) -> list[AttentionMap]:
+def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) -> list[AttentionMap]:
     """Run a model once in evaluation mode, and return one map per attention, in the order of the computation.
 
     The model is unchanged afterwards: its mode is restored, and recording is switched off.
@@ -167,8 +168,9 @@ def attention_maps(model: nn.Module, points: Tensor, mask: Tensor | None = None)
             called as `model(points)`, or as `model(points, mask)` with a mask. Maps of an ensemble have names that
             begin with model.members; `inspect_shape` gives those of its network alone.
         points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives maps
-            [B, heads, queries, keys]; a tensor or an array. They are taken as they are: of a shape in other
-            units, give `model.prepare(shape).points`.
+            [B, heads, queries, keys]; a tensor or an array, taken as they are: of points in other units, give
+            `model.prepare(points).points`. Or a file, a `Mesh` or a `Cloud`, which the model prepares; a list of clouds
+            or files; or `PointSets`.
         mask: [n] or [B, n], True at real points.
 
     Returns:
@@ -238,8 +240,12 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ma
 
 
 def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
-    """Check one cloud or a batch, and return tensors for `model(points, mask)`; finite, and without an empty set."""
+    """Check one cloud or a batch, and return tensors for `model(points, mask)`; finite, and without an empty set.
+
+    Files, meshes and clouds are prepared by the model, alone or in a list; `PointSets` are taken as they are.
+    """
     require_model(model)
+    points, mask = _prepared(model, points, mask)
     widths = getattr(model, "widths", None) or (getattr(points, "shape", [3])[-1],)
     width = widths[0]
     clouds = as_points(points, widths, next(model.parameters(), None), "[n, {0}] or [B, n, {0}]")
@@ -252,6 +258,30 @@ def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, 
     if not bool(real.isfinite().all()):
         raise InputError("coordinates must be finite, got NaN or infinity: leave the point out, or mask it")
     return clouds, keep
+
+
+def _prepared(model: nn.Module, shapes: Any, mask: Any) -> tuple[Any, Any]:
+    """Prepare files, meshes and clouds, and pad clouds of several sizes; other points and masks stay as they are."""
+    if isinstance(shapes, Tensor | np.ndarray):
+        return shapes, mask
+    from pointset.data.point_sets import PointSets
+    from pointset.data.ragged import pad_sets
+    from pointset.data.readers.clouds import Cloud
+    from pointset.data.readers.meshes import Mesh
+    from pointset.zoo.classifiers import Classifier
+
+    if isinstance(shapes, PointSets):
+        sets = shapes.with_local_features(getattr(model, "local_features", "none"))
+        return sets.points, sets.mask
+    kinds = str | Path | Mesh | Cloud
+    if isinstance(shapes, kinds):
+        if not isinstance(model, Classifier):
+            raise InputError(f"a {type(model).__name__} cannot prepare a file or a mesh: give its points [n, 3]")
+        return model.prepare(shapes).points, mask
+    if not isinstance(shapes, Sequence) or not any(isinstance(shape, kinds | Tensor | np.ndarray) for shape in shapes):
+        return shapes, mask
+    clouds = [_prepared(model, shape, None)[0] for shape in shapes]
+    return pad_sets([torch.as_tensor(cloud) for cloud in clouds])
 
 
 def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:

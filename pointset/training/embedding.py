@@ -1,4 +1,4 @@
-"""Clouds and errors as scikit-learn's tools give and expect them, and rows of clouds as a transformer."""
+"""Clouds and errors as scikit-learn's tools expect them, and embeddings of clouds as a transformer."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,23 +17,31 @@ from pointset.data.arrays import FLAT, as_array
 from pointset.data.axes import Axis, rotate_up
 from pointset.data.normalize import log_size
 from pointset.data.options import NORMALS
-from pointset.data.readers.clouds import require_cloud
+from pointset.data.preparation import Preparation
+from pointset.data.readers.clouds import Cloud, require_cloud
+from pointset.data.readers.meshes import Mesh
 from pointset.data.unusable import LEAVE_OUT
 from pointset.errors import PointsetError, described
 from pointset.inputs import InputError
 from pointset.training.devices import find_device
 from pointset.training.loading import load_model
+from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.models import create_model
+
+SHAPE_KINDS = str | Path | Mesh | Cloud
+"""What a model prepares itself."""
+FILE_POINTS = 1024
+"""Points of a file of which classical features are computed."""
 
 
 def clouds_of(X: Any) -> Any:
-    """An array or a tensor [N, n, d] itself, or the clouds of a list or an array of objects, each as one of the two."""
+    """Return an array or a tensor [N, n, d] itself, or the clouds and files of a list or an array of objects."""
     if isinstance(X, np.ndarray | Tensor) and X.ndim == 3:
         return X
     if not isinstance(X, Sequence | np.ndarray) or isinstance(X, str | bytes) or getattr(X, "ndim", 1) != 1:
         alone = FLAT if getattr(X, "ndim", 0) == 2 else ""
         raise InputError(f"X must be an array [N, n, d] or a list of clouds [n, d], got {described(X)}{alone}")
-    return [cloud if isinstance(cloud, np.ndarray | Tensor) else np.asarray(cloud) for cloud in X]
+    return [cloud if isinstance(cloud, np.ndarray | Tensor | SHAPE_KINDS) else np.asarray(cloud) for cloud in X]
 
 
 @contextmanager
@@ -58,13 +66,13 @@ class CloudEstimator(BaseEstimator):
 
 
 class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CloudEstimator):
-    """Embeddings of a trained model or classical features, for pipelines: clouds in, rows of numbers out.
+    """Embeddings of a trained model, or classical features, for pipelines: one feature vector per cloud or file.
 
     Args:
-        model: the folder of a run, or a trained model that comes with the package. Or what the rows of the baselines
-            are made of, "features", "surface" or "embedding" (of four trained models), or the "size", which all others
-            remove: the log of a cloud's root mean square radius; or several of these, such as "features+surface+size".
-        up: the axis that points up in X; clouds are turned to that of the model's shapes.
+        model: the folder of a run, or the name of a pretrained model. Or the features of the baselines: "features",
+            "surface", "embedding" (of four pretrained models), or "size", which all others remove: the log of a cloud's
+            root mean square radius; or several of these, such as "features+surface+size".
+        up: the axis that points up in arrays; they are rotated to that of the model's shapes, as files are.
         device: see `pointset.fit`.
 
     Attributes:
@@ -110,7 +118,7 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Rows float32 [N, d] of clouds [N, n, 3], or of a list of clouds; see `Classifier.embed`.
+        """Return embeddings float32 [N, d] of clouds [N, n, 3] or a list of clouds or files; see `Classifier.embed`.
 
         Raises:
             NotFittedError: before `fit`.
@@ -126,7 +134,7 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
     def _rows(self, X: Any) -> np.ndarray:
         blocks = []
         with value_errors():
-            clouds = [self._turned(index, cloud) for index, cloud in enumerate(clouds_of(X))]
+            clouds = [self._rotated(index, cloud) for index, cloud in enumerate(clouds_of(X))]
             if self.model_ is not None:
                 blocks.append(np.asarray(self.model_.to(find_device(self.device)).embed(clouds)))
             if self._size:
@@ -134,7 +142,10 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
                 blocks.append(torch.cat(sizes).float().numpy()[:, None])
         return np.hstack(blocks)
 
-    def _turned(self, index: int, cloud: Any) -> np.ndarray:
+    def _rotated(self, index: int, cloud: Any) -> Any:
+        if isinstance(cloud, SHAPE_KINDS):
+            is_network = isinstance(self.model_, SetClassifier)
+            return cloud if is_network else Preparation(points=FILE_POINTS).prepare(cloud).raw
         rows = as_array(cloud)
         if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
             raise InputError(f"cloud {index}: points must be [n, {self.n_features_in_}], got {described(cloud)}")

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from pointset.baselines.models import Baseline
 from pointset.configuration import MOST_POINTS, LocalFeatures
 from pointset.data.local_features import WIDTHS
+from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Preparation, Prepared
 from pointset.inputs import InputError, as_sets
 from pointset.nn.masks import Mask, zero_padded_rows
@@ -109,7 +110,7 @@ class Classifier(nn.Module):
         Args:
             points: one cloud [n, inputs], a batch [B, n, inputs], or a list of B clouds [n_i, inputs]; arrays or
                 tensors of any number type. At most `preparation.points` points of a cloud are used, chosen at random.
-                Or a file of a mesh or a cloud, or a list of files.
+                Or a file of a mesh or a cloud, a `Mesh`, a `Cloud`, or a list of these; or `PointSets`, as they are.
             mask: bool [B, n] of a batch, True at real points.
             batch_size: clouds at a time; does not change the result beyond rounding.
 
@@ -143,9 +144,13 @@ class Classifier(nn.Module):
         """
         if self.classes is None:
             raise InputError("the model has no classes: train it, or load a trained model")
-        listed = list_clouds(shapes, mask, self.inputs)
+        if isinstance(shapes, PointSets):
+            listed, names = shapes, shapes.names
+        else:
+            listed = list_clouds(shapes, mask, self.inputs)
+            files = [str(shape) if isinstance(shape, str | Path) else "" for shape in listed]
+            names = [file or f"cloud {row}" for row, file in enumerate(files)]
         prediction = predict(self, prepared_batches(self, listed))
-        names = [str(shape) if isinstance(shape, str | Path) else f"cloud {row}" for row, shape in enumerate(listed)]
         best = prediction.probabilities.max(axis=1).tolist()
         columns = zip(names, prediction.logits.argmax(dim=1).tolist(), best, prediction.low_confidence, strict=True)
         return [

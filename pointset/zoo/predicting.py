@@ -36,7 +36,7 @@ MOST_ROWS, MOST_PAIRS = 2**16, 10**8
 
 Clouds = Any
 """[n, d], [B, n, d], or a list or an array of objects of B clouds [n_i, d]: arrays or tensors of numbers. Or all that
-`Preparation.prepare` takes, such as the path of a file, or a list of it."""
+`Preparation.prepare` takes, such as the path of a file, or a list of it; or `PointSets`."""
 Sets = PointSets | Iterable[tuple[Any, ...]]
 """`PointSets`, whose fixed subsets are taken; or batches of prepared sets: points [b, n, d], their mask, anything."""
 
@@ -104,10 +104,11 @@ def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) 
     return _results(model, sets, batch_size, lambda points, mask: [embed(points, mask)])[0]
 
 
-def prepared_batches(
-    model: Any, clouds: Clouds, mask: Any = None, batch_size: int = SETS_AT_ONCE
-) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Batches of clouds as a user has them, each prepared by the model; for `predict`."""
+def prepared_batches(model: Any, clouds: Clouds, mask: Any = None, batch_size: int = SETS_AT_ONCE) -> Sets:
+    """Return batches of clouds as a user has them, each prepared by the model; `PointSets` as they are."""
+    if isinstance(clouds, PointSets):
+        clouds.require_inputs(model)
+        return clouds
     listed = list_clouds(clouds, mask, model.inputs)
     if not len(listed):
         raise InputError("clouds to predict are missing: give at least one")

@@ -1,0 +1,58 @@
+"""What `predict` takes, embeddings, explanations and pictures take too: files, meshes, arrays, lists of these, sets."""
+
+import numpy as np
+import pytest
+import torch
+
+import pointset
+from pointset.data import read_mesh, sample_points
+from pointset.data.readers.off import write_off
+from pointset.data.shapes10.build import make_shape
+
+NAME = "isab16-pma.shapes10"
+
+
+@pytest.fixture(scope="module")
+def model():
+    return pointset.load_model(NAME)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kinds")
+    write_off(folder / "chair.off", make_shape("chair", "test", 0))
+    np.save(folder / "lamp.npy", sample_points(make_shape("lamp", "test", 0), 300, seed=0))
+    return [folder / "chair.off", str(folder / "lamp.npy")]
+
+
+def test_a_file_a_mesh_and_prepared_points_have_the_same_maps(model, files):
+    points = model.prepare(files[0]).points
+    expected = pointset.attention_maps(model, points)
+    for shape in (files[0], str(files[0]), read_mesh(files[0])):
+        for found, same in zip(pointset.attention_maps(model, shape), expected, strict=True):
+            torch.testing.assert_close(found.weights, same.weights)
+    both = pointset.attention_maps(model, files)
+    for found, same in zip(both, expected, strict=True):
+        torch.testing.assert_close(found[0].weights, same.weights, atol=1e-5, rtol=1e-4)
+    with pytest.raises(pointset.PointsetError, match="a Linear cannot prepare a file"):
+        pointset.attention_maps(torch.nn.Linear(3, 2), files[0])
+
+
+def test_sets_are_taken_by_all(model):
+    sets = pointset.load_dataset("shapes10", "test", points=64, normalize=model.preparation.normalize, progress=False)
+    sets = sets.subset([0, 40, 80])
+    expected = pointset.evaluate(model, sets)
+    assert model.predict(sets).tolist() == expected.logits.argmax(axis=1).tolist()
+    np.testing.assert_allclose(model.predict_proba(sets), expected.prediction.probabilities, atol=1e-6)
+    assert [row["name"] for row in model.classify(sets)] == sets.names
+    np.testing.assert_allclose(model.embed(sets), pointset.embed(model, sets), atol=1e-6)
+    maps, single = (pointset.attention_maps(model, points) for points in (sets, sets.points[1]))
+    torch.testing.assert_close(maps[0][1].weights, single[0].weights, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", [NAME, "features+size"])
+def test_the_transformer_takes_files(name, files):
+    embedding = pointset.PointSetEmbedding(name)
+    rows = embedding.fit_transform(files)
+    assert rows.shape[0] == 2
+    np.testing.assert_allclose(rows[1:], embedding.transform([np.load(files[1])]), atol=1e-4)
