@@ -25,7 +25,7 @@ DEGREES = 1000
 """Extent in z, in those of x and y, from which these are taken for degrees: a degree has about 100 km."""
 FLOAT32 = np.finfo(np.float32)
 LEAST_STEPS = 2**8
-"""Minimum number of float32 steps along a shape, below which rounding would destroy its form."""
+"""Minimum number of float32 steps along a cloud, below which rounding may have destroyed its form."""
 FINE_STEPS = 2**16
 """Number of float32 steps along a shape, below which its corner is subtracted before it is rounded."""
 
@@ -70,12 +70,15 @@ def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cl
         raise CloudError("expected a point cloud, found no point")
     columns = columns.astype(np.float64, copy=False)
     require_finite(columns)
-    places, corner = columns[:, :3], np.zeros(3)
+    places = columns[:, :3]
     least, most = places.min(axis=0), places.max(axis=0)
-    with np.errstate(over="ignore"):
-        is_rounded = (places != places.astype(np.float32)).any()
-    if is_rounded:
-        corner = far_corner(least, most)
+    corner = far_corner(least, most)
+    if corner.any():
+        steps = (most - least).max() / (float(FLOAT32.eps) * np.abs([least, most]).max())
+        with np.errstate(over="ignore"):
+            is_coarse = steps < LEAST_STEPS and (places == places.astype(np.float32)).all()
+        if is_coarse:
+            warnings.warn(f"coordinates are rounded to float32, to {steps:.0f} steps along the cloud", stacklevel=2)
         places, least, most = places - corner, least - corner, most - corner
     if len(places) > 1 and (least == most).all():
         raise CloudError(f"the cloud has no extent: all its {len(places):,} points are at {places[0].tolist()}")
@@ -139,8 +142,6 @@ def float32_fault(least: np.ndarray, most: np.ndarray) -> str:
     size = float((most - least).max())
     if 0 < size < float(FLOAT32.tiny):
         return f"is {size:.3g} long, too small for float32: scale it up"
-    if 0 < size < LEAST_STEPS * float(FLOAT32.eps) * greatest:
-        return f"is {size:.3g} long and {greatest:.3g} away from the origin, too far for float32: move it there"
     return ""
 
 
