@@ -77,22 +77,16 @@ def attend(
         seed: Seed for sampling points on the mesh.
         remove_outliers: Remove outliers of a point cloud; default: as in training.
     """
+    reading: dict[str, Any] = {"points": points, "seed": seed, "up": up, "remove_outliers": remove_outliers}
+    flags = {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None}
     if shape.is_dir():
-        flags = {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None, "--live": live or None}
-        if chosen := [flag for flag, value in flags.items() if value is not None]:
-            raise PointsetError(f"{' and '.join(chosen)} cannot be used with a folder: give one shape")
-        reading = {"points": points, "seed": seed, "up": up, "remove_outliers": remove_outliers}
+        _refuse(flags | {"--live": live or None}, "with a folder, which is drawn as a gallery")
         return _gallery(shape, model, output, reading)
     if live:
         from pointset.export.live.page import MOST_POINTS
 
         checked_suffix(output, (".html",), "a live page")
-        given = {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None}
-        if flags := [flag for flag, value in given.items() if value is not None]:
-            raise PointsetError(
-                f"{' and '.join(flags)} cannot be used with --live, which shows all layers, heads and queries: "
-                "leave out either"
-            )
+        _refuse(flags, "with --live, which shows all layers, heads and queries")
         if points is not None and points > MOST_POINTS:
             raise PointsetError(f"--points must be at most {MOST_POINTS:,} with --live, got {points:,}")
     from pointset.data.catalogue.folders import ShapeFile
@@ -103,7 +97,6 @@ def attend(
     trained = drawable(load_model(model), of_ensemble=not live)
     models = live_models(trained) if live else []
     network, file = trained.network, ShapeFile(shape, str(shape))
-    reading: dict[str, Any] = {"points": points, "seed": seed, "up": up, "remove_outliers": remove_outliers}
     seen = inspect_shape(network, shape, check=check_, **reading)
     loaded, maps, checks = seen.prepared, seen.maps, seen.checks
     (best,) = guess([file], seen.prediction, network.classes, [len(loaded.points)])
@@ -153,6 +146,12 @@ def attend(
         )
         text.append("mean probability; below random in deletion and above it in insertion is faithful")
     return Result(result | {"checks": areas, "output": str(output)}, *text, f"saved in {output}")
+
+
+def _refuse(flags: dict[str, Any], where: str) -> None:
+    """Raise a PointsetError if some flags have a value."""
+    if names := [flag for flag, value in flags.items() if value is not None]:
+        raise PointsetError(f"{' and '.join(names)} cannot be used {where}: leave out either")
 
 
 def _gallery(folder: Path, model: Model, output: Path, reading: dict[str, Any]) -> Result:

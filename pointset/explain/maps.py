@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import torch
@@ -195,7 +195,7 @@ def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) ->
     hooks = recording_by_hooks(model, mask, len(points))
     with torch.no_grad(), in_evaluation_mode(model), _recording(modules) as records, hooks as hooked:
         model(points.to(device)) if mask is None else model(points.to(device), mask.to(device))
-    kinds, up = attention_kinds(model), getattr(getattr(model, "preparation", None), "up", "z")
+    kinds, up = attention_kinds(model), cast("Any", getattr(getattr(model, "preparation", None), "up", "z"))
     kept = None if mask is None else mask.cpu()
     maps = []
     for layer, weights in records:
