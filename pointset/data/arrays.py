@@ -125,7 +125,7 @@ def from_arrays(
 
 
 def _clouds(X: Any) -> list[Any]:
-    """The N clouds of X as a list; `_cloud` checks each of them."""
+    """Return the N clouds of X as a list; `_cloud` checks each of them."""
     if getattr(X, "ndim", 3) == 2 or isinstance(X, str | bytes) or not hasattr(X, "__len__"):
         hint = FLAT if getattr(X, "ndim", 3) == 2 else ""
         hint = ": give a list of tables" if hasattr(X, "columns") else hint
@@ -136,7 +136,7 @@ def _clouds(X: Any) -> list[Any]:
 
 
 def _features(features: Any, count: int) -> dict[str, Sequence[Any]]:
-    """The features of all clouds, by name."""
+    """Return the features of all clouds, by name."""
     by_name = {} if features is None else dict(features) if isinstance(features, Mapping) else {"columns": features}
     for name, values in by_name.items():
         check("the name of a feature", name, str)
@@ -147,7 +147,7 @@ def _features(features: Any, count: int) -> dict[str, Sequence[Any]]:
 
 
 def _cloud(cloud: Any, features: Mapping[str, Any]) -> Arrays:
-    """The arrays of one cloud [n, d] and its features; a PointsetError or a ValueError if it cannot be used."""
+    """Return the arrays of one cloud [n, d] and its features; a PointsetError or a ValueError if it cannot be used."""
     rows = as_array(table_of(cloud))
     if rows.ndim != 2 or rows.shape[1] < 3 or rows.dtype.kind not in "fiu":
         raise PointsetError(f"expected numbers [n, d], d at least 3, got {described(rows)}")
@@ -161,7 +161,7 @@ def _cloud(cloud: Any, features: Mapping[str, Any]) -> Arrays:
 
 
 def _labels(y: Any, count: int, classes: Sequence[str | int] | None) -> tuple[list[int], list[str]]:
-    """The label of every cloud, an index into the class names, and the class names."""
+    """Return the label of every cloud, an index into the class names, and the class names."""
     values = as_array(y)
     if values.ndim != 1 or values.dtype.kind not in "iubUO":
         raise PointsetError(f"y must be a list of whole numbers or of names, got {described(values)}")

@@ -124,19 +124,19 @@ def check_data(data: str | Path, options: DataOptions) -> None:
 
 
 def _tables(options: DataOptions) -> dict[str, Path]:
-    """The paths of tables in the options."""
+    """Return the paths of tables in the options."""
     texts = {option: getattr(options, option) for option in TABLES}
     return {option: Path(text) for option, text in texts.items() if text and (option != "groups" or is_table(text))}
 
 
 def _with_absolute_tables(options: DataOptions) -> DataOptions:
-    """Options whose tables are found from any working directory; those in the folder of the data stay relative."""
+    """Return options whose tables have absolute paths; those in the folder of the data stay relative."""
     here: dict[str, Any] = {option: str(path.resolve()) for option, path in _tables(options).items() if path.exists()}
     return dataclasses.replace(options, **here)
 
 
 def _listing(folder: Path, split: str, options: DataOptions) -> Listing | None:
-    """The files of a folder; None for a release."""
+    """Return the files of a folder; None for a release."""
     if not is_released(folder):
         return list_folder(folder, split, **options.listing)
     if options.labels is not None:
@@ -147,7 +147,7 @@ def _listing(folder: Path, split: str, options: DataOptions) -> Listing | None:
 def _groups_and_left_out(
     folder: Path, split: str, options: DataOptions, listing: Listing | None, names: list[str]
 ) -> tuple[dict[str, str], Set[str]]:
-    """The groups that are given, by the name of the shape, and the names of shapes to leave out."""
+    """Return the groups that are given, by the name of the shape, and the names of shapes to leave out."""
     if listing is not None:
         group_of = {shape.name: shape.group for shape in listing.shapes if shape.group}
         return group_of, {shape.name for shape in listing.shapes if shape.is_left_out}
@@ -168,7 +168,7 @@ def _folder_cache(
     progress: bool,
     classes: Sequence[str] | None,
 ) -> tuple[PointCache, dict[str, frozenset[int]]]:
-    """The cache of one split of a folder (released clouds, cloud files or meshes), and the labels of other splits."""
+    """Return the cache of one split of a folder (released clouds, cloud files or meshes), and the labels by split."""
     if listing is None:
         return _released_cache(folder, card, split, options)
     if options.variant is not None:

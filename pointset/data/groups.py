@@ -46,11 +46,11 @@ class Grouping:
         return int(self.groups.max(initial=-1)) + 1
 
     def __bool__(self) -> bool:
-        """True if shapes are grouped."""
+        """Return True if shapes are grouped."""
         return self.origin != "none"
 
     def __str__(self) -> str:
-        """The number of groups and their origin, in words."""
+        """Return the number of groups and their origin as text."""
         names = f"by file names without their last number, such as {self.example}"
         return f"{counted(self.count, 'group')} {names if self.origin == 'names' else 'as given'}"
 
@@ -106,7 +106,7 @@ def hold_out(
 
 
 def assign_folds(groups: Groups, labels: Sequence[int], seed: int, folds: int) -> Groups:
-    """The fold of each shape, from 0; -1 for the shapes of a class of one group, which cannot be held out.
+    """Return the fold of each shape, from 0; -1 for the shapes of a class of one group, which cannot be held out.
 
     The shapes of a group share a fold, and every fold has about as many shapes of each class.
     """
@@ -129,7 +129,7 @@ def assign_folds(groups: Groups, labels: Sequence[int], seed: int, folds: int) -
 
 
 def name_key(name: str) -> str:
-    """The file name without its last number and what follows it, such as Plot_47_Tree for Plot_47_Tree_84.laz.
+    """Return the file name without its last number and what follows it, such as Plot_47_Tree for Plot_47_Tree_84.laz.
 
     A number is a word of digits, or ends a word of letters, such as w02. If the last word with digits is another, as in
     hexadecimal names, the key is the whole name.
@@ -139,7 +139,7 @@ def name_key(name: str) -> str:
 
 
 def _last_number(name: str) -> tuple[str, int | None]:
-    """The file name without its suffix, and where its last number begins."""
+    """Return the file name without its suffix, and where its last number begins."""
     stem = _SUFFIX.sub("", PurePosixPath(name).name)
     words = [word for word in _WORD.finditer(stem) if any(map(str.isdecimal, word[0]))]
     numbered = _NUMBERED.fullmatch(words[-1][0]) if words else None
@@ -172,13 +172,13 @@ def groups_from_names(names: Sequence[str], labels: Sequence[int]) -> Grouping:
 
 
 def end_in_numbers(names: Sequence[str]) -> bool:
-    """True if most file names end in a number, so that several files may show one object."""
+    """Return True if most file names end in a number, so that several files may show one object."""
     ends = (start is not None and stem[-1].isdecimal() for stem, start in map(_last_number, names))
     return 2 * sum(ends) > len(names)
 
 
 def group_keys(groups: str, names: Sequence[str]) -> list[str]:
-    """The group of each file, or "" if it has none.
+    """Return the group of each file, or "" if it has none.
 
     Args:
         groups: the number of a level of folders, counted from 1 at the top; "names", see `name_key`; or a regular

@@ -122,12 +122,12 @@ class DataOptions(OutlierOptions, WithFeatures):
         return {"seed": self.split_seed, "groups": self.groups, "labels": self.labels, "without": self.without}
 
     def describe(self) -> dict[str, Any]:
-        """The fields that results save, without `on_error`: results list skipped shapes."""
+        """Return the fields that results save, without `on_error`: results list skipped shapes."""
         return {name: value for name, value in self.as_dict().items() if name not in NOT_SAVED}
 
     @classmethod
     def of(cls, description: Mapping[str, Any]) -> Self:
-        """The options saved in a `PointSets.describe` description.
+        """Return the options saved in a `PointSets.describe` description.
 
         The sampler of released clouds becomes "uniform". If shapes were left out, `on_error` is "skip".
         """

@@ -41,14 +41,14 @@ def with_axis(options: DataOptions, names: Sequence[str], card: Card | None, fol
 
 
 def on_one_axis(cache: PointCache, options: DataOptions) -> PointCache:
-    """The cache whose shapes all have the axis of the options up; see `DataOptions.turned`."""
+    """Return the cache whose shapes all have the axis of the options up; see `DataOptions.turned`."""
     up: Axis = "y" if options.up == "y" else "z"
     other: Axis = "z" if up == "y" else "y"
     return rotated_cache(cache, [other if suffix_of(name) in options.turned else up for name in cache.names], up)
 
 
 def rotated_cache(cache: PointCache, axes: Sequence[str], up: Axis) -> PointCache:
-    """The cache whose shapes, each with one of these directions up, are rotated to have this axis up."""
+    """Return the cache whose shapes, each with one of these directions up, are rotated to have this axis up."""
     if {*axes} <= {up}:
         return cache
     columns = cache.columns

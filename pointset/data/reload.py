@@ -81,7 +81,7 @@ def load_like(
 
 
 def _rotated(sets: PointSets, preparation: Preparation, direction: str | None) -> PointSets:
-    """The sets with each shape rotated to their axis, from `direction`, the axis of their card or that of its file.
+    """Rotate each shape to the axis of the sets, from `direction`, the axis of their card or that of its file.
 
     Files that `load_split` has rotated already stay.
     """
@@ -98,9 +98,10 @@ def _rotated(sets: PointSets, preparation: Preparation, direction: str | None) -
 
 
 def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
-    """Options for other data than those of the training, or for the same elsewhere: groups and tables only if they fit.
+    """Return options for other data than those of the training, without groups and tables that do not fit.
 
-    Warns of those that do not.
+    Warns:
+        UserWarning: groups or a table do not fit.
     """
     _, folder = locate_data(data)
     unfit: dict[str, Any] = {}
@@ -115,18 +116,18 @@ def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
 
 
 def list_again(folder: Path, options: DataOptions) -> dict[str, Listing]:
-    """The shapes of each split, without the warnings, which were given when the data was loaded."""
+    """Return the shapes of each split, without the warnings, which were given when the data was loaded."""
     with warnings.catch_warnings(action="ignore"):
         return list_splits(folder, **options.listing)
 
 
 def has_test_split(sets: PointSets) -> bool:
-    """True if the folder or the release that sets were loaded from has a test split."""
+    """Return True if the folder or the release that sets were loaded from has a test split."""
     _, folder = locate_data(sets.source, progress=False)
     return is_released(folder) or SPLITS[1] in list_again(folder, sets.options)
 
 
 def is_split_by_hash(sets: PointSets) -> bool:
-    """True if the folder that sets were loaded from has no folders of splits."""
+    """Return True if the folder that sets were loaded from has no folders of splits."""
     _, folder = locate_data(sets.source, progress=False)
     return not is_released(folder) and any(listing.is_hashed for listing in list_again(folder, sets.options).values())

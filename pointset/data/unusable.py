@@ -19,7 +19,7 @@ LEAVE_OUT = 'leave them out with --on-error skip (in Python on_error="skip")'
 
 
 def in_kinds(reasons: Mapping[str, str]) -> str:
-    """The first reason of each kind, with the number of others that differ in names, numbers and quoted texts alone.
+    """Return the first reason of each kind, with the number of others that differ in names, numbers and quotes alone.
 
     Reasons are by the name of the shape; at most `MOST_NAMED` kinds are listed, with `MOST_ALIKE` more names of each.
     """

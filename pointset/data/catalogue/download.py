@@ -131,7 +131,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def _named(name: str, root: Path, archive: Path) -> Path:
-    """The folder `name` in the unpacked archive, or the archive itself if it has only files."""
+    """Return the folder `name` in the unpacked archive, or the archive itself if it has only files."""
     shutil.rmtree(root / METADATA, ignore_errors=True)
     tops = sorted(root.iterdir()) if root.is_dir() else []
     if tops and not any(path.is_dir() for path in tops):

@@ -28,7 +28,7 @@ Cells = dict[str, str]
 
 
 def is_table(text: str) -> bool:
-    """True for the path of a table."""
+    """Return True for the path of a table."""
     return text.lower().endswith(TABLE_SUFFIXES)
 
 
@@ -66,7 +66,7 @@ def read_rows(option: str, path: Path, folder: Path | None = None) -> tuple[Path
 
 
 def read_text(path: Path) -> str:
-    """The text of a file in UTF-8, in UTF-16 with a byte order mark, or in Windows-1252."""
+    """Return the text of a file in UTF-8, in UTF-16 with a byte order mark, or in Windows-1252."""
     content = path.read_bytes()
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16")

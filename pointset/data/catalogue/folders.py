@@ -105,7 +105,7 @@ def list_folder(
 
 
 def list_to_look(folder: Path, *, seed: int = 0, labels: str | None = None) -> dict[str, Listing]:
-    """The splits of a folder to look at; if no folder in its classes is a split, they are objects of several shapes."""
+    """Return the splits of a folder to look at; without folders of splits in its classes, these are objects."""
     listings = list_splits(folder, seed=seed, labels=labels)
     if labels is not None or any(are_splits([name]) for name in listings):
         return listings
@@ -113,7 +113,7 @@ def list_to_look(folder: Path, *, seed: int = 0, labels: str | None = None) -> d
 
 
 def label_rows(folder: Path, *, seed: int = 0, labels: str | None = None) -> list[dict[str, str]]:
-    """The rows of a table for `labels`: the files of a folder with labels, splits and, if there are any, groups."""
+    """Return the rows of a table for `labels`: files of a folder with labels, splits and, if there are any, groups."""
     if is_released(folder):
         raise PointsetError(f"{folder} is a release, whose labels are in its files: a table is for folders of files")
     listings = list_to_look(folder, seed=seed, labels=labels).values()
@@ -218,7 +218,7 @@ def natural_order(names: Iterable[str]) -> list[str]:
 def groups_of(
     groups: str, names: Sequence[str], folder: Path, needed: Collection[str], *, complete: bool = True
 ) -> dict[str, str]:
-    """The name of each file's group, as `DataOptions.groups` says; a file that is not needed may be alone.
+    """Return the name of each file's group, as `DataOptions.groups` says; a file that is not needed may be alone.
 
     With `complete`, the names are those of all files, and rows of a table without a file are in a warning.
 
@@ -263,7 +263,7 @@ def _by_folders(tree: FileTree, lists: str, listed: Mapping[str, str], grouped: 
 
 
 def _kind_of_files(tree: FileTree) -> FileKind:
-    """The kind of all files; text files beside meshes are notes, and removed."""
+    """Return the kind of all files; text files beside meshes are notes, and removed."""
     meshes, clouds, files = by_kind(tree.files)
     folders = {name.rpartition("/")[0] for name in files}
     alone = {name: path for name, path in tree.files.items() if name.rpartition("/")[0] not in folders}

@@ -19,7 +19,7 @@ RELEASES = "; HDF5 files are read in the layout of ModelNet40's release, with sh
 
 
 def layout_of(tree: FileTree, *, grouped: bool) -> str:
-    """The layout of a folder; a PointsetError if it is none of the three, or has a class without shapes.
+    """Return the layout of a folder; a PointsetError if it is none of the three, or has a class without shapes.
 
     With `grouped`, folders in a class may hold several shapes of one object.
     """
@@ -55,13 +55,13 @@ def _note_empty_classes(tree: FileTree, classes: set[str], splits_first: bool) -
 
 
 def nothing_in(tree: FileTree, *folders: Path) -> str:
-    """The part of a message about folders without shapes."""
+    """Return the part of a message about folders without shapes."""
     if paths := tree.noted(*folders).get(TOO_DEEP):
         return f"holds shapes in too deeply nested folders, the first is {quoted(paths[0])}: move them up"
     return f"holds no mesh and no point cloud{_further(tree, *folders)}"
 
 
 def _further(tree: FileTree, *folders: Path) -> str:
-    """The part of a message that says which files are not read."""
+    """Return the part of a message that says which files are not read."""
     texts = [f"; {text}" for text in tree.skipped(*(folders or (tree.path,))) if not text.endswith(BESIDE_SHAPES)]
     return "".join(texts) + RELEASES * any(".h5," in text or ".hdf5," in text for text in texts)

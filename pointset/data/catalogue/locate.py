@@ -13,7 +13,7 @@ from pointset.runs.locks import locked
 
 
 def home() -> Path:
-    """The folder of all `datasets` and of the point `cache`: `POINTSET_HOME`, or `~/.cache/pointset` by default."""
+    """Return the folder of all `datasets` and of the point `cache`: `POINTSET_HOME` or `~/.cache/pointset`."""
     chosen = os.environ.get("POINTSET_HOME")
     return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "pointset"
 

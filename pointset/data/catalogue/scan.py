@@ -102,7 +102,7 @@ def scan_folder(folder: Path, *, loose: bool = False, depth: int = DEPTH) -> Fil
 
 
 def _is_copy(tree: FileTree, reason: str, path: Path, stems: set[str]) -> bool:
-    """True for a file of a format that is not read, beside the same shape: chair.fbx or chair.off.gz with chair.off."""
+    """Return True for a file that is not read beside the same shape: chair.fbx or chair.off.gz beside chair.off."""
     name = path.relative_to(tree.path).with_suffix("").as_posix()
     return reason == UNREAD.format(_format_of(path)) and not stems.isdisjoint((name, name.rpartition(".")[0]))
 
@@ -133,7 +133,7 @@ def _scan(tree: FileTree, folder: Path, inside: str, most: int) -> None:
 
 
 def _entries(tree: FileTree, folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
-    """The visible entries with their NFC names, sorted; a PointsetError for a name that cannot be saved in results."""
+    """Return the visible entries with their NFC names, sorted; a PointsetError for a name that cannot be saved."""
     named: dict[str, os.DirEntry[str]] = {}
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -151,7 +151,7 @@ def _entries(tree: FileTree, folder: Path) -> list[tuple[str, "os.DirEntry[str]"
 
 
 def _hidden_shapes(path: Path) -> list[Path]:
-    """The files with the suffix of a shape, in a hidden folder or one that is hidden itself."""
+    """Return the files with the suffix of a shape, in a hidden folder or one that is hidden itself."""
     paths = [Path(top) / name for top, _, names in os.walk(path) for name in names] if path.is_dir() else [path]
     return sorted(path for path in paths if content_by_name(path.name) == "shape")
 
@@ -184,7 +184,7 @@ def leave_out_copies(tree: FileTree, *, notes: bool) -> None:
 
 
 def by_kind(files: dict[str, Path]) -> tuple[list[Path], list[Path], dict[str, Path]]:
-    """The first mesh and the first cloud of each type, and the files without notes, which are text beside meshes."""
+    """Return the first mesh and the first cloud of each type, and the files without notes (text beside meshes)."""
     shapes = {name: path for name, path in files.items() if suffix_of(name) not in NOTE_SUFFIXES}
     first = {suffix_of(name): path for name, path in reversed(shapes.items())}
     meshes = [path for path in reversed(first.values()) if is_mesh_file(path)]
@@ -192,7 +192,7 @@ def by_kind(files: dict[str, Path]) -> tuple[list[Path], list[Path], dict[str, P
 
 
 def may_hold_cloud(path: Path) -> bool:
-    """True if a text file or an array can be read as a cloud: others are lists of names and arrays of labels."""
+    """Return True if a text file or an array can be read as a cloud: others are lists of names and arrays of labels."""
     try:
         read_columns(path)
     except CloudError:

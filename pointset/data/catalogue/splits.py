@@ -22,18 +22,18 @@ SPLIT_FOLDERS = re.compile(
 
 
 def are_splits(names: Iterable[str]) -> bool:
-    """True if all names are those of splits, in any spelling."""
+    """Return True if all names are those of splits, in any spelling."""
     return all(SPLIT_FOLDERS.fullmatch(name.casefold()) for name in names)
 
 
 def split_called(name: str) -> str:
-    """The split of a folder's name: train for Train, TRAIN and Training; other names are returned unchanged."""
+    """Return the split of a folder's name: train for Train, TRAIN and Training; other names are returned unchanged."""
     match = SPLIT_FOLDERS.fullmatch(name.casefold())
     return next(split for split, word in match.groupdict().items() if word) if match else name
 
 
 def splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]:
-    """The split of each shape, by its folder; a PointsetError for two names of one split, such as train and Train."""
+    """Return the split of each shape by its folder; a PointsetError for two names of one split: train and Train."""
     folder_of: dict[str, str] = {}
     for folder in sorted({*folders.values()}, key=lambda name: ("eval" in name.casefold(), name)):
         split = split_called(folder)
@@ -47,7 +47,7 @@ def splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]:
 
 
 def splits_by_hash(class_of: Mapping[str, str], group_of: Mapping[str, str], seed: int) -> dict[str, str]:
-    """The split of each shape, by its class and the hash of its group or, without groups, of its name."""
+    """Return the split of each shape, by its class and the hash of its group or, without groups, of its name."""
     groups = [group_of.get(name, name) for name in class_of]
     digests = [sha256(f"{seed}/{group}".encode()).digest() for group in groups]
     order = sorted(range(len(groups)), key=digests.__getitem__)
@@ -56,7 +56,7 @@ def splits_by_hash(class_of: Mapping[str, str], group_of: Mapping[str, str], see
 
 
 def splits_by_lists(tree: FileTree) -> tuple[str, dict[str, str]]:
-    """The split of each file by lists beside the folders, such as modelnet40_train.txt and modelnet40_test.txt.
+    """Return the split of each file by lists beside the folders, such as modelnet40_train.txt and modelnet40_test.txt.
 
     Of several lists, those that name the most files are used, if these are most of all files.
 
