@@ -26,7 +26,7 @@ from pointset.data.shapes10.build import make_shape
 from pointset.nn import registry
 from pointset.runs import records
 from pointset.training.loop import Training
-from pointset.zoo.trust import Trust
+from pointset.zoo.out_of_distribution import TrainingDistribution
 
 CLASSES = ("ball", "box", "rod")
 ODD = "ISAB & PMA <4>"
@@ -42,12 +42,9 @@ multiply_adds = 1
 temperature = 2.0
 command = "pointset train"
 terms = "for nobody"
-[trust]
-median = 1e9
-exponent = 0.5
-[trust.auroc]
+[low_confidence]
 airplanes = 0.875
-[trust.calibration_error]
+[calibration_error]
 airplanes = 0.125
 [accuracy]
 64 = [0.5, 0.4, 0.6]
@@ -235,7 +232,8 @@ def ship(name: str, folder: Path, clouds: Path, recipe: Recipe | None = None, **
     model = train_run(folder / name, clouds, name.split(".")[0], recipe=recipe, **options)
     records.write_text(folder / name / "card.toml", CARD)
     (*_, last) = (layer for layer in model.modules() if isinstance(layer, nn.Linear))
-    Trust(torch.zeros(1, last.in_features), torch.eye(last.in_features), 1e9, 0.5).save(folder / name)
+    means = torch.zeros(1, last.in_features)
+    TrainingDistribution(means, torch.zeros(last.in_features, 1), 1e9).save(folder / name)
     return model
 
 

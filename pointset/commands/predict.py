@@ -45,12 +45,12 @@ def classify(
             them. If folders are named like classes of the model, the accuracy is printed.
         output: File for the predictions (*.csv): name, true class, the five most likely classes
             with their probabilities, entropy in nats, number of points, whether the confidence is low, and
-            for the trained models novelty: 1 is typical of shapes like those of training, more is less like them.
+            for the trained models the distance to their training shapes: 1 is typical, above 2 is out of distribution.
         pose: "any" is for shapes that may lie or stand in any way; without --model, the model is then one that was
             trained for them.
     """
     from pointset.evaluation.shape_files import accuracy_of, classify_files, in_folders, write_guesses
-    from pointset.zoo.trust import LEAST_PROBABILITY
+    from pointset.zoo.predicting import LEAST_PROBABILITY
 
     shapes, start = in_folders(files), perf_counter()
     model = ANY_POSE if pose == "any" and model is None else model
@@ -71,7 +71,8 @@ def classify(
         shapes_of = f"{doubtful:,} of {len(guesses):,} shapes have"
         which = "the class has" if len(guesses) == 1 else shapes_of
         advice = low_confidence_advice(trained)
-        text.append(f"{which} {LOW_CONFIDENCE} (a probability below {LEAST_PROBABILITY:.0%}): {advice}")
+        why = f"a probability below {LEAST_PROBABILITY:.0%}, or too low so far from the training shapes"
+        text.append(f"{which} {LOW_CONFIDENCE} ({why}): {advice}")
     if known:
         others = len(guesses) - known
         rest = f"; the model does not know the classes of the other {others:,}" if others else ""

@@ -94,8 +94,8 @@ def low_confidence_advice(trained: Trained) -> str:
     """Return what may have caused predictions of low confidence, with the options to try."""
     count = len(trained.data["classes"])
     return (
-        "try another upward axis (such as --up y) or --pose any if the shapes may lie; else they may belong to none of "
-        f"the model's {count:,} classes"
+        "try another upward axis (such as --up y) or `classify --pose any` if the shapes may lie; else they may be of "
+        f"none of the model's {count:,} classes"
     )
 
 

@@ -89,11 +89,11 @@ def _show(name: str) -> Result:
         f"{size} points": f"{100 * accuracy:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
         for size, (accuracy, low, high) in card.accuracy.items()
     }
-    trust = card.trust and {
-        name: f"AUROC of errors {area:.3f}, calibration error {100 * card.trust.calibration_error[name]:.1f} %"
-        for name, area in card.trust.auroc.items()
+    shares = {
+        key: {name: f"{100 * share:.1f} %" for name, share in getattr(card, key).items()}
+        for key in ("low_confidence", "calibration_error")
     }
-    shown = {**facts, "accuracy": accuracies, "trust": trust}
+    shown = {**facts, "accuracy": accuracies, **shares}
     return Result(facts, {key: value for key, value in shown.items() if value not in (None, {}, [])})
 
 

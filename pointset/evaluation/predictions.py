@@ -50,7 +50,7 @@ class Evaluation:
     names: list[str] = field(default_factory=list)
     """Names of the shapes; empty if unknown."""
     prediction: Prediction | None = None
-    """The prediction that was evaluated, with temperature and novelty; None if only the logits are known."""
+    """The prediction that was evaluated, with temperature and distances; None if only the logits are known."""
 
     def __repr__(self) -> str:
         """What it is, in a line."""

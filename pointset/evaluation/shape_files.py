@@ -17,7 +17,6 @@ from pointset.runs.atomic import write_for_user
 from pointset.runs.spreadsheets import as_csv
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import SETS_AT_ONCE, Prediction, padded_batches, predict
-from pointset.zoo.trust import LEAST_PROBABILITY
 
 BEST = 5
 """Number of classes listed for each shape."""
@@ -38,20 +37,17 @@ class Guess:
     """Number of points that the model got."""
     true_class: str = ""
     """The true class, empty if unknown; it may be a class that the model does not know."""
-    novelty: float | None = None
-    """How unlike the training shapes it is: 1 is typical of held-out shapes. None if the model does not know."""
-
-    @property
-    def low_confidence(self) -> bool:
-        """True if the probability of the most likely class is below 50 %."""
-        return self.likeliest[0][1] < LEAST_PROBABILITY
+    low_confidence: bool = False
+    """True if the class has a probability below 50 %, or less than its distance asks for."""
+    distance: float | None = None
+    """Distance to the training shapes: 1 is typical, above 2 out of distribution. None for a model without it."""
 
     def as_dict(self) -> dict[str, Any]:
         """The prediction as plain data, for JSON."""
         classes = [{"class": name, "probability": short(probability)} for name, probability in self.likeliest]
         content: dict[str, Any] = {"name": self.name, "true_class": self.true_class, "classes": classes}
         content |= {"entropy": short(self.entropy), "points": self.points, "low_confidence": self.low_confidence}
-        return content if self.novelty is None else content | {"novelty": short(self.novelty)}
+        return content if self.distance is None else content | {"distance": short(self.distance)}
 
     def as_row(self) -> dict[str, Any]:
         """As one row of a table: class_1, probability_1, class_2, ..."""
@@ -70,7 +66,7 @@ def guess(
     shares, logits = prediction.probabilities, prediction.logits.cpu().numpy()
     # Logits that differ by little can have the same probability, so the order is that of the logits.
     order = np.argsort(-logits, axis=1, kind="stable")[:, :BEST]
-    entropies = entr(shares).sum(axis=1)
+    entropies, low_confidence = entr(shares).sum(axis=1), prediction.low_confidence
     return [
         Guess(
             name=shape.name,
@@ -78,7 +74,8 @@ def guess(
             entropy=float(entropies[row]),
             points=int(points[row]),
             true_class=shape.true_class,
-            novelty=None if prediction.novelty is None else float(prediction.novelty[row]),
+            low_confidence=bool(low_confidence[row]),
+            distance=None if prediction.distances is None else float(prediction.distances[row]),
         )
         for row, shape in enumerate(shapes)
     ]

@@ -20,7 +20,6 @@ from torch.export import Dim, ExportedProgram
 
 from pointset.errors import PointsetError, require_extra
 from pointset.runs.atomic import check_writable
-from pointset.zoo.predicting import last_inputs
 
 RunModel = Callable[..., Sequence[Tensor]]
 """points [B, n, inputs] and, if it was exported, mask [B, n] -> logits and probabilities [B, classes]."""
@@ -124,12 +123,9 @@ class WithProbabilities(nn.Module):
 
     def forward(self, points: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return logits and probabilities; see the class."""
-        temperature, trust = getattr(self.model, "temperature", 1.0), getattr(self.model, "trust", None)
-        with last_inputs(self.model, record=trust is not None) as rows:
-            logits = self.model(points) if mask is None else self.model(points, mask)
-        if trust is not None:
-            temperature = temperature * trust.factors(trust.novelty(rows[-1]))
-        return logits, (logits.double() / temperature).softmax(dim=1).to(logits.dtype)
+        logits = self.model(points) if mask is None else self.model(points, mask)
+        probabilities = (logits.double() / getattr(self.model, "temperature", 1.0)).softmax(dim=1)
+        return logits, probabilities.to(logits.dtype)
 
 
 def record(model: nn.Module, inputs: int, mask: bool) -> ExportedProgram:

@@ -118,8 +118,6 @@ def export_metadata(model: nn.Module, mask: bool) -> dict[str, Any]:
     text["logits"] = "output: float32 [batch, classes]"
     text["probabilities"] = "output: float32 [batch, classes], softmax(logits / temperature)"
     text["temperature"] = getattr(model, "temperature", 1.0)
-    if getattr(model, "trust", None) is not None:
-        text["temperature_note"] = "higher for out-of-distribution sets: take the output probabilities"
     classes, preparation = getattr(model, "classes", None), getattr(model, "preparation", None)
     if classes:
         text["classes"] = list(classes)

@@ -18,6 +18,7 @@ from pointset.inputs import InputError, as_sets
 from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.modules import Encoder
 from pointset.zoo.local_feature_inputs import LocalFeatureInputs
+from pointset.zoo.out_of_distribution import TrainingDistribution
 from pointset.zoo.predicting import (
     SETS_AT_ONCE,
     Clouds,
@@ -27,7 +28,6 @@ from pointset.zoo.predicting import (
     predict,
     prepared_batches,
 )
-from pointset.zoo.trust import Trust
 
 LOWER = (torch.float32, torch.bfloat16, torch.float16)
 """Types that mixed precision (autocast) converts by itself."""
@@ -47,7 +47,7 @@ class Classifier(nn.Module):
         preparation: how shapes become sets, as in training; points are taken as they are before training.
         classes: names of the classes in the order of the logits; None before training.
         temperature: logits are divided by it for probabilities; that of its card for a trained model of the package.
-        trust: raises the temperature of shapes unlike those of training, for a trained model of the package; or None.
+        training_distribution: statistics by which out-of-distribution shapes are recognised; None without them.
         description: content of run.json, for a model of `load_model`; otherwise None.
         by_thresholds: True if classes have an order and were learned as thresholds; see `ranked`.
     """
@@ -60,7 +60,7 @@ class Classifier(nn.Module):
         self.preparation = Preparation(points=MOST_POINTS, inputs=inputs)
         self.classes: list[str] | None = None
         self.temperature = 1.0
-        self.trust: Trust | None = None
+        self.training_distribution: TrainingDistribution | None = None
         self.description: dict[str, Any] | None = None
         self.by_thresholds = False
 
@@ -125,8 +125,7 @@ class Classifier(nn.Module):
     def predict_proba(self, points: Clouds, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return probabilities of the classes, float32 [B, classes]: softmax(logits / temperature); see `predict`.
 
-        The trained models of the package raise the temperature of shapes unlike those of their training; see
-        `pointset.zoo.trust`. A class of less than 50 % is not to be trusted.
+        Out-of-distribution shapes can get large probabilities, too: `classify` reports low confidence for them.
         """
         probabilities = predict(self, prepared_batches(self, points, mask, batch_size)).probabilities
         return as_given(torch.from_numpy(probabilities).float(), points)

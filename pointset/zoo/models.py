@@ -23,6 +23,7 @@ from pointset.zoo.classifiers import Classifier, SetClassifier, WholeClassifier
 from pointset.zoo.local_feature_inputs import LocalFeatureInputs
 from pointset.zoo.names import list_models, parse_name
 from pointset.zoo.options import ModelOptions
+from pointset.zoo.out_of_distribution import load_distribution
 from pointset.zoo.pretrained import (
     pretrained_card,
     pretrained_folder,
@@ -31,7 +32,6 @@ from pointset.zoo.pretrained import (
     pretrained_weights,
 )
 from pointset.zoo.registration import source_digests
-from pointset.zoo.trust import load_trust
 
 ENSEMBLE = "ensemble"
 """Name of the specs that have members."""
@@ -127,7 +127,7 @@ def create_pretrained(
     if isinstance(model, Classifier) and model.classes:
         card = pretrained_card(name)
         model.temperature = card.temperature
-        model.trust = load_trust(card.trust, pretrained_folder(name)) if card.trust else None
+        model.training_distribution = load_distribution(pretrained_folder(name))
         model.description = run
     return model
 
@@ -145,7 +145,7 @@ def set_preparation(model: nn.Module, classes: Sequence[str], preparation: Prepa
     """Give a zoo model the classes and the preparation of its training sets, for predictions."""
     if isinstance(model, Classifier):
         model.preparation = replace(preparation, local_features=model.local_features)
-        model.temperature, model.trust = 1.0, None
+        model.temperature, model.training_distribution = 1.0, None
         model.classes = list(classes) if model.spec.classes == len(classes) else None  # type: ignore[union-attr]
 
 

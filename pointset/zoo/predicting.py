@@ -47,18 +47,19 @@ class Prediction:
 
     logits: Float[Tensor, "N classes"]
     """float32, on the device of the model."""
-    temperature: float | Float[Tensor, "N 1"] = 1.0
-    """Of the model, or of each set (see `pointset.zoo.trust`): probabilities are softmax(logits / temperature)."""
+    temperature: float = 1.0
+    """Probabilities are softmax(logits / temperature)."""
     last_rows: Float[Tensor, "N width"] | None = None
     """The input of the model's last linear layer, if it was requested and there is such a layer."""
-    novelty: Float[Tensor, " N"] | None = None
-    """How far each set is from the training shapes, see `pointset.zoo.trust`: 1 is typical of held-out shapes. None if
-    the model does not know."""
+    distances: Float[Tensor, " N"] | None = None
+    """Distance of each set to the training shapes, see `pointset.zoo.out_of_distribution`: 1 is typical of held-out
+    shapes, above 2 is out of distribution. None if the model has no statistics of its training shapes."""
 
     @property
     def low_confidence(self) -> Bool[ndarray, " N"]:
-        """True where the most likely class has a probability below 50 %."""
-        return self.probabilities.max(axis=1, initial=0.0) < LEAST_PROBABILITY
+        """True where the likeliest class has a probability below 50 %, times the distance if that is above 1."""
+        factors = 1.0 if self.distances is None else self.distances.numpy().clip(min=1)
+        return self.probabilities.max(axis=1, initial=0.0) < LEAST_PROBABILITY * factors
 
     @property
     def probabilities(self) -> Float[ndarray, "N classes"]:
@@ -81,19 +82,17 @@ def predict(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE, las
         >>> prediction.logits.shape, prediction.probabilities.sum(axis=1).round(6).tolist()[:2]
         (torch.Size([8, 2]), [1.0, 1.0])
     """
-    temperature, trust = getattr(model, "temperature", 1.0), getattr(model, "trust", None)
-    with last_inputs(model, last_rows or trust is not None) as recorded:
+    temperature, distribution = getattr(model, "temperature", 1.0), getattr(model, "training_distribution", None)
+    with last_inputs(model, last_rows or distribution is not None) as recorded:
 
         def compute(points: Tensor, mask: Tensor | None) -> list[Tensor]:
             recorded.clear()
             return [require_tensor(model(points, mask), model), *recorded[-1:]]
 
         logits, *rows = _results(model, sets, batch_size, compute)
-    found = rows[0] if rows else None
-    if trust is None or found is None:
-        return Prediction(logits, temperature, found)
-    novelty = trust.novelty(found)
-    return Prediction(logits, (temperature * trust.factors(novelty)).to(logits.device), found, novelty)
+    last = rows[0] if rows else None
+    distances = None if distribution is None or last is None else distribution.distances(last)
+    return Prediction(logits, temperature, last, distances)
 
 
 def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) -> Float[Tensor, "N d"]:

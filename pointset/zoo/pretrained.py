@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from pointset.configuration import Checked, Count, NonNegative, Positive, Text, check
+from pointset.configuration import Checked, Count, Positive, Text, check
 from pointset.errors import PointsetError, quoted
 from pointset.runs import records
 from pointset.zoo.descriptions import RunDescription, check_run
@@ -38,24 +38,6 @@ class TestedAccuracy(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrustFigures(Checked):
-    """How the temperature rises for shapes unlike those of training, and what the probabilities are worth."""
-
-    median: Positive
-    exponent: NonNegative
-    """See `pointset.zoo.trust.Trust`."""
-    auroc: Mapping[str, float] = field(default_factory=dict)
-    """By set of shapes: of a right and a wrong prediction, the right one has the larger probability so often."""
-    calibration_error: Mapping[str, float] = field(default_factory=dict)
-    """By the same sets of shapes: mean difference of probability and accuracy, in 15 bins of probability."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.auroc.keys() != self.calibration_error.keys():
-            raise PointsetError("auroc and calibration_error must be given for the same sets of shapes")
-
-
-@dataclass(frozen=True, kw_only=True)
 class PretrainedCard(Checked):
     """What is known of a trained model, beyond run.json: model, options, data, classes, recipe, commit, seed."""
 
@@ -74,8 +56,10 @@ class PretrainedCard(Checked):
     split."""
     corruption_errors: Mapping[str, float] = field(default_factory=dict)
     """Mean over five severities, by corruption of ModelNet40-C; "clean" without any, on sets of so many `points`."""
-    trust: TrustFigures | None = None
-    """How the temperature rises for other shapes."""
+    low_confidence: Mapping[str, float] = field(default_factory=dict)
+    """By set of shapes: share with low confidence."""
+    calibration_error: Mapping[str, float] = field(default_factory=dict)
+    """By set of shapes: mean difference of probability and accuracy, in 15 bins of probability."""
     failures: tuple[Text, ...] = ()
     """Known weaknesses."""
     command: Text

@@ -181,7 +181,7 @@ def test_probabilities_are_those_at_the_temperature_of_the_card(scan, shipped, t
     shutil.copytree(shipped / NAME, tmp_path / "run")  # a run like any other, without the card
     both = [asked(capsys, "classify", scan, "--model", name) for name in (NAME, tmp_path / "run")]
     assert [one["temperature"] for one in both] == [2.0, 1.0]
-    assert ["novelty" in one["predictions"][0] for one in both] == [True, False]
+    assert ["distance" in one["predictions"][0] for one in both] == [True, False]
     shares = [{one["class"]: one["probability"] for one in found["predictions"][0]["classes"]} for found in both]
     roots = {name: share**0.5 for name, share in shares[1].items()}
     assert shares[0] == pytest.approx({name: root / sum(roots.values()) for name, root in roots.items()}, abs=1e-5)
@@ -189,12 +189,11 @@ def test_probabilities_are_those_at_the_temperature_of_the_card(scan, shipped, t
     assert drawn["confidence"] == pytest.approx(max(shares[0].values()), abs=1e-5)
 
 
-@pytest.mark.parametrize(("temperature", "median", "doubtful"), [("0.001", "1e9", False), ("2.0", "1e-30", True)])
-def test_a_doubtful_class_is_not_trusted(temperature, median, doubtful, scan, shipped, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(("temperature", "doubtful"), [("0.001", False), ("1e9", True)])
+def test_low_confidence_is_reported(temperature, doubtful, scan, shipped, tmp_path, capsys, monkeypatch):
     trained = shutil.copytree(shipped, tmp_path / "trained")
     card = trained / NAME / "card.toml"
-    text = card.read_text().replace("= 2.0", f"= {temperature}").replace("= 1e9", f"= {median}")
-    records.write_text(card, text)
+    records.write_text(card, card.read_text().replace("= 2.0", f"= {temperature}"))
     monkeypatch.setattr(pretrained, "FOLDER", trained)
     (tmp_path / "more").mkdir()
     for number in range(6):
@@ -214,5 +213,5 @@ def test_trained_models_are_listed_and_shown(shipped, capsys):
     assert (row["model"], row["accuracy"]["64"]["high"]) == (NAME, 0.6)
     shown = succeed(capsys, "zoo", "--pretrained", NAME)
     facts = ("for nobody", "64 points 50.0 % (40.0 to 60.0)", "ball, box, rod", "unit-sphere")
-    assert all(words in shown for words in (*facts, "AUROC of errors 0.875, calibration error 12.5 %"))
+    assert all(words in shown for words in (*facts, "airplanes 87.5 %"))
     assert asked(capsys, "zoo", NAME)["data_classes"] == ["ball", "box", "rod"]

@@ -137,19 +137,15 @@ PROBABILITIES = """await import(given.questions).then(({ probabilities }) => giv
 
 @pytest.mark.slow
 def test_a_page_gives_a_shape_the_probabilities_of_classify(in_node: Callable[..., Any]) -> None:
-    """Far from the training shapes, where the temperature is higher."""
     foreign = torch.rand(1024, 3, generator=torch.Generator().manual_seed(1)) * torch.tensor([0.2, 1.0, 3.0])
-    cases, expected, novelties = list[Any](), list[Any](), list[float]()
+    cases, expected = list[Any](), list[Any]()
     for name in ("isab16-pma.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024", "rff-pma4.modelnet40-1024"):
         model = pointset.load_model(name)
         for cloud in (foreign, foreign.square()):
             prediction = predict(model, prepared_batches(model, [cloud.numpy()]))
-            assert prediction.novelty is not None
-            novelties.append(prediction.novelty.item())
             expected.append(prediction.probabilities[0])
             points = model.prepare(cloud.numpy()).points[:, :3]
             cases.append({"described": describe_model(model), "cloud": points.tolist()})
-    assert max(novelties) > 1.2
     questions = (WEB / "questions.mjs").as_uri()
     found = in_node(WEB / "modules.mjs", PROBABILITIES, {"cases": cases, "questions": questions})
     assert np.array(found) == pytest.approx(np.array(expected), abs=2e-3)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from scipy.spatial.distance import mahalanobis
 
 import pointset
 from pointset import PointsetError, Recipe
@@ -21,8 +20,8 @@ from pointset.data.shapes10.build import make_shape
 from pointset.evaluation.shape_files import classify_files
 from pointset.runs import records
 from pointset.zoo import predicting, pretrained
-from pointset.zoo.pretrained import FOLDER, USUAL, TrustFigures, pretrained_card
-from pointset.zoo.trust import TRUST_FILE, Trust, load_trust
+from pointset.zoo.out_of_distribution import FILE, TrainingDistribution, load_distribution
+from pointset.zoo.pretrained import FOLDER, USUAL, pretrained_card
 
 NAMES = pointset.list_pretrained()
 
@@ -127,49 +126,70 @@ def test_the_accuracy_of_the_card_is_found_again_on_the_real_clouds(name, real_d
 @pytest.mark.filterwarnings("ignore:clouds of fewer than")  # 50 points
 @pytest.mark.parametrize("name", [name for name in NAMES if "modelnet40" in name])
 def test_probabilities_are_those_of_classify(name, tmp_path):
-    """One model has one probability, in Python and on the command line: at the temperature of the shape."""
+    """One model has one probability, in Python and on the command line: at the temperature of its card."""
     X = torch.randn(2, 50, 3, generator=torch.Generator().manual_seed(0))
     np.save(tmp_path / "noise.npy", X[0])
     loaded = pointset.load_model(name)
     (guess,) = classify_files(loaded, [ShapeFile(tmp_path / "noise.npy", "noise")])
     kind, tag = name.split(".")
-    has_trust = pretrained_card(name).trust is not None
     for model in (loaded, pointset.create_model(kind, pretrained=tag).eval()):
         probabilities = model.predict_proba(X)
         assert float(probabilities[0].max()) == pytest.approx(guess.likeliest[0][1], abs=1e-4)
         plain = model(normalize_points(X, model.preparation.normalize)) / pretrained_card(name).temperature
-        largest, expected = probabilities.max(dim=1).values, plain.softmax(dim=1).max(dim=1).values
-        assert (largest < expected).all() if has_trust else torch.allclose(largest, expected, atol=1e-3)
+        torch.testing.assert_close(probabilities, plain.softmax(dim=1), atol=1e-3, rtol=0)
     assert loaded.temperature != 1
     assert not any(layer._forward_pre_hooks for layer in loaded.modules())
     untrained = pointset.create_model(kind, classes=3, pretrained=tag)
-    assert (untrained.temperature, untrained.trust) == (1, None)
+    assert (untrained.temperature, untrained.training_distribution) == (1, None)
 
 
-def make_trust(width: int = 3, median: float = 2.0, exponent: float = 0.5) -> Trust:
-    generator = torch.Generator().manual_seed(0)
-    half = torch.randn(width, width, generator=generator)
-    return Trust(torch.randn(2, width, generator=generator), half @ half.T + torch.eye(width), median, exponent)
+def distribution_of(width: int = 6, rank: int = 2) -> tuple[TrainingDistribution, np.ndarray]:
+    """Statistics of two classes, and the covariance that they stand for."""
+    rng = np.random.default_rng(0)
+    vectors, _ = np.linalg.qr(rng.normal(size=(width, width)))
+    values = np.array([9.0, 4.0, *[0.5] * (width - rank)])
+    directions = vectors[:, :rank] * np.sqrt(1 - 0.5 / values[:rank])
+    means = torch.from_numpy(rng.normal(size=(2, width)))
+    return TrainingDistribution(means, torch.from_numpy(directions), 3.0), vectors * values @ vectors.T
 
 
-def test_the_distance_is_to_the_nearest_mean_under_one_covariance_and_the_factor_grows_with_it():
-    trust, rows = make_trust(), torch.randn(5, 3)
-    expected = [min(mahalanobis(x, mean, trust.precision) ** 2 for mean in trust.means) for x in rows]
-    np.testing.assert_allclose(trust.distances(rows), expected, rtol=1e-5)
-    assert trust.distances(trust.means).tolist() == pytest.approx([0, 0], abs=1e-9)
-    near, far = trust.means[:1] + 1e-3, trust.means[:1] + 10.0
-    assert trust.factors(trust.novelty(near)).tolist() == [[1.0]]
-    assert trust.factors(trust.novelty(far)).item() == pytest.approx(float(trust.distances(far) / 2.0) ** 0.5)
+def test_the_distance_is_to_the_nearest_mean_under_the_covariance():
+    distribution, covariance = distribution_of()
+    rows = torch.randn(5, 6, generator=torch.Generator().manual_seed(1))
+    offsets = rows.double().numpy()[:, None] - distribution.means.numpy()
+    squares = np.einsum("nci,ij,ncj->nc", offsets, np.linalg.inv(covariance), offsets).min(axis=1)
+    np.testing.assert_allclose(distribution.distances(rows), np.sqrt(squares * 0.5 / 3.0), rtol=1e-6)
+    assert distribution.distances(distribution.means).tolist() == pytest.approx([0, 0], abs=1e-9)
 
 
-def test_what_is_saved_is_loaded(tmp_path):
-    trust = make_trust()
-    trust.save(tmp_path)
-    again = load_trust(TrustFigures(median=2.0, exponent=0.5), tmp_path)
-    assert torch.equal(again.novelty(rows := torch.randn(4, 3)), trust.novelty(rows))
-    (tmp_path / TRUST_FILE).write_bytes(b"?")
-    with pytest.raises(PointsetError, match=TRUST_FILE):
-        load_trust(TrustFigures(median=2.0, exponent=0.5), tmp_path)
+def test_statistics_that_are_saved_are_loaded(tmp_path):
+    assert load_distribution(tmp_path) is None
+    distribution, _ = distribution_of()
+    distribution.save(tmp_path)
+    again = load_distribution(tmp_path)
+    rows = torch.randn(4, 6)
+    torch.testing.assert_close(again.distances(rows), distribution.distances(rows), rtol=0.02, atol=0.02)
+    (tmp_path / FILE).write_bytes(b"?")
+    with pytest.raises(PointsetError, match=FILE):
+        load_distribution(tmp_path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_statistics_of_a_model_take_less_than_100_kb(name):
+    assert (FOLDER / name / FILE).stat().st_size < 100_000
+    assert pretrained_card(name).low_confidence["test shapes"] < 0.2
+
+
+def test_an_out_of_distribution_shape_has_low_confidence_whatever_its_probability():
+    model = pointset.load_model(USUAL)
+    foreign = torch.rand(1024, 3, generator=torch.Generator().manual_seed(1)) * torch.tensor([0.2, 1.0, 3.0])
+    model.temperature = 1e-3
+    prediction = predicting.predict(model, predicting.prepared_batches(model, [foreign.square().numpy()]))
+    assert prediction.probabilities.max() > 0.99
+    assert prediction.distances.item() > 2
+    assert prediction.low_confidence.tolist() == [True]
+    model.training_distribution = None
+    assert model.classify(foreign.square().numpy())[0]["low_confidence"] is False
 
 
 @pytest.fixture(scope="module")

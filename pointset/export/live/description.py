@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -31,7 +30,6 @@ from pointset.nn.registry import entry_of
 from pointset.nn.scores import DotScore
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.local_feature_inputs import LocalFeatureInputs
-from pointset.zoo.trust import Trust
 
 LARGEST_FLOAT16 = float(np.finfo(np.float16).max)
 
@@ -93,7 +91,7 @@ def describe_model(model: nn.Module) -> dict[str, Any]:
             *describer.describe_all(model.encoder, "encoder"),
         ],
         "pool": describer.describe(model.pool, "pool"),
-        "head": describer.tempered(describer.describe(model.head, "head"), model.temperature, model.trust),
+        "head": describer.tempered(describer.describe(model.head, "head"), model.temperature),
         "arrays": describer.arrays,
     }
     return tree | {"weights": base64.b64encode(describer.content).decode()}
@@ -187,22 +185,12 @@ class Describer:
             values["map"] = self.attending[module]
         return {"kind": known.__name__} | values
 
-    def tempered(self, head: dict[str, Any], temperature: float, trust: Trust | None) -> dict[str, Any]:
+    def tempered(self, head: dict[str, Any], temperature: float) -> dict[str, Any]:
         """A head that ends in a linear layer, with the temperature of `predict`."""
-        if temperature == 1.0 and trust is None:
+        if temperature == 1.0:
             return head
         *before, last = head["modules"]
-        described: dict[str, Any] = {"kind": "Tempered", "before": before, "last": last, "temperature": temperature}
-        if trust is not None:
-            M, P = (torch.from_numpy(as_float16(each)).double() for each in (trust.means, trust.precision))
-            described["trust"] = {
-                "means": self.array(trust.means),
-                "precision": self.array(trust.precision),
-                "offsets": (M @ P * M).sum(dim=1).tolist(),
-                "median": trust.median,
-                "exponent": trust.exponent,
-            }
-        return described
+        return {"kind": "Tempered", "before": before, "last": last, "temperature": temperature}
 
     def array(self, tensor: Tensor) -> dict[str, int]:
         """Add an array to the weights, and return the reference to it."""

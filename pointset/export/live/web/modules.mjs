@@ -30,12 +30,6 @@ export function selected(pool, Z) {
 
 const relu = (x) => (x > 0 ? x : 0);
 
-/** The squared Mahalanobis distance of a row from the nearest mean of a class; see `Trust` in Python. */
-function distance(row, { means, precision, offsets }) {
-  const weighed = product(row, precision), [own] = product(weighed, row).data, to = product(weighed, means).data;
-  return Math.max(0, own + Math.min(...offsets.map((offset, i) => offset - 2 * to[i])));
-}
-
 /** The modules by their names in model descriptions: functions of their fields and X. */
 const FORWARD = {
   Linear: ({ weight, bias }, X) => product(X, weight, bias),
@@ -53,11 +47,10 @@ const FORWARD = {
 
   Sequential: ({ modules }, X, maps) => run(modules, X, maps),
 
-  /** Logits divided by the temperature, which rises with the distance of a set's last row from the training sets'. */
-  Tempered: ({ before, last, temperature, trust }, X, maps) => {
-    const row = run(before, X, maps), novelty = trust ? distance(row, trust) / trust.median : 0;
-    return mapped(run(last, row, maps), (logit) => logit / (temperature * Math.max(1, novelty) ** (trust?.exponent ?? 1)));
-  },
+  /** Logits divided by the temperature. */
+  Tempered: ({ before, last, temperature }, X, maps) => (
+    mapped(run(last, run(before, X, maps), maps), (logit) => logit / temperature)
+  ),
 
   /** Normalises each feature with its running mean and variance from training (arXiv 1502.03167). */
   BatchNorm: ({ weight, bias, running_mean: means, running_var: variances, eps }, X) => {

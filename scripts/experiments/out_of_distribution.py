@@ -1,0 +1,158 @@
+"""Compute the statistics by which a trained model recognises out-of-distribution shapes, and what they detect.
+
+    python scripts/experiments/out_of_distribution.py isab16-pma.modelnet40-1024 --data path/to/modelnet40_ply_hdf5 \
+        --others path/to/labeled_db --write
+
+See `pointset.zoo.out_of_distribution`. Class means and covariance (shrunk as Ledoit and Wolf 2004, since units that are
+always 0 in training would otherwise count for nothing) are of training shapes, the median distance is of held-out
+ones; test shapes and other shapes are only measured on.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import cyclopts
+import numpy as np
+import torch
+from numpy import ndarray
+from saved import run
+from sklearn.covariance import LedoitWolf
+from torch import Tensor
+
+import pointset
+from pointset.commands.terminal import as_table
+from pointset.data.point_sets import PointSets
+from pointset.data.reload import load_like
+from pointset.errors import PointsetError
+from pointset.evaluation.shape_files import Guess, accuracy_of, classify_files, in_folders
+from pointset.runs import records
+from pointset.training.loading import find_run
+from pointset.zoo.classifiers import Classifier
+from pointset.zoo.out_of_distribution import TrainingDistribution
+from pointset.zoo.predicting import predict
+from pointset.zoo.pretrained import REINSTALL
+
+FITTED, MEASURED = 3_000, 500
+"""Number of training shapes and of test shapes: of more, every second or third and so on is taken."""
+RANK = 48
+"""Eigenvectors of the covariance that are kept."""
+BINS = 15
+app = cyclopts.App(name="out_of_distribution.py", help=__doc__, result_action="return_value")
+
+
+@app.default
+def main(
+    model: str, *, others: Path | None = None, data: str | None = None, up: str = "z", write: bool = False
+) -> None:
+    """Fit and measure a trained model.
+
+    Args:
+        model: a trained model's name, or the folder of a run that has a validation split.
+        others: a folder with other shapes, some of classes that the model has by name.
+        data: the data of the model's training; as its run says when not given.
+        up: the axis that points up in the other shapes.
+        write: save the statistics beside the weights and the measurements on the card.
+    """
+    network = pointset.load_model(model)
+    description, share = network.description, network.description["recipe"]["validation"]
+    if not share:
+        raise PointsetError(f"{model} has no validation split for the median distance: train with --validation 0.1")
+    own, test = (load_like(description["data"], split, data) for split in ("train", "test"))
+    train, held_out = own.split_validation(share, description["seed"])
+    some = _some(train, FITTED)
+    network.training_distribution = fit(embeddings(network, some), some.labels, embeddings(network, held_out))
+    measured = [measure_test(network, _some(test, MEASURED))]
+    if others is not None:
+        measured += measure_others(network, others, up)
+    print(as_table(measured))
+    if write:
+        write_card(find_run(model), network.training_distribution, measured)
+
+
+def embeddings(model: Classifier, sets: PointSets) -> Tensor:
+    """Return the inputs [N, width] of the model's last linear layer."""
+    rows = predict(model, sets, last_rows=True).last_rows
+    if rows is None:
+        raise PointsetError("the model has no last linear layer, whose input gives the distance")
+    return rows
+
+
+def fit(rows: Tensor, labels: Tensor, held_out: Tensor) -> TrainingDistribution:
+    """Return the statistics of training shapes and of held-out ones."""
+    present, places = labels.unique(return_inverse=True)
+    means = torch.stack([rows[labels == label].mean(dim=0) for label in present])
+    covariance = LedoitWolf(assume_centered=True).fit((rows - means[places]).double().numpy()).covariance_
+    return from_covariance(means, torch.from_numpy(covariance), held_out)
+
+
+def from_covariance(means: Tensor, covariance: Tensor, held_out: Tensor) -> TrainingDistribution:
+    """Return the statistics for class means and a covariance; of its eigenvalues after the first, s^2 is the mean."""
+    values, vectors = torch.linalg.eigh(covariance)
+    values, vectors = values.flip(0), vectors.flip(1)
+    rank = min(RANK, len(values) - 1)
+    directions = vectors[:, :rank] * (1 - values[rank:].mean() / values[:rank]).clamp(min=0).sqrt()
+    distribution = TrainingDistribution(means.half(), directions.half(), 1.0)
+    median = float(distribution.distances(held_out).square().median())
+    return TrainingDistribution(means.half(), directions.half(), median)
+
+
+def measure_test(model: Classifier, test: PointSets) -> dict[str, object]:
+    """Return the share of low confidence and the calibration error for test shapes."""
+    prediction = predict(model, test)
+    right = prediction.logits.argmax(dim=1).numpy() == test.labels.numpy()
+    best = prediction.probabilities.max(axis=1)
+    return row("test shapes", prediction.low_confidence, calibration_error(best, right))
+
+
+def measure_others(model: Classifier, folder: Path, up: str) -> list[dict[str, object]]:
+    """Return the same for shapes of a folder, of classes of the model and of others."""
+    guesses = [guess for guess in classify_files(model, in_folders([folder]), up=up) if isinstance(guess, Guess)]
+    accuracies = [accuracy_of([guess], model.classes or []) for guess in guesses]
+    right, known = (np.array(column, dtype=bool) for column in zip(*accuracies, strict=True))
+    low = np.array([guess.low_confidence for guess in guesses])
+    best = np.array([guess.likeliest[0][1] for guess in guesses])
+    error = calibration_error(best[known], right[known])
+    return [
+        row(f"{folder.name}, classes of the model", low[known], error),
+        row(f"{folder.name}, other classes", low[~known], None),
+    ]
+
+
+def row(name: str, low_confidence: ndarray | Sequence[bool], error: float | None) -> dict[str, object]:
+    """Return one row of the table."""
+    shares = {"low_confidence": float(np.mean(low_confidence)), "calibration_error": error}
+    return {"shapes": name, "number": len(low_confidence)} | {
+        key: round(value, 4) for key, value in shares.items() if value is not None
+    }
+
+
+def calibration_error(probabilities: ndarray, right: ndarray) -> float:
+    """Return the mean difference of probability and accuracy, in bins of probability."""
+    places = np.clip(np.ceil(probabilities * BINS).astype(int) - 1, 0, BINS - 1)
+    gaps = np.bincount(places, weights=probabilities - right, minlength=BINS)
+    return float(np.abs(gaps).sum() / len(right))
+
+
+def _some(sets: PointSets, most: int) -> PointSets:
+    return sets.subset(list(range(0, len(sets), max(1, len(sets) // most))))
+
+
+def write_card(folder: Path, distribution: TrainingDistribution, measured: list[dict[str, object]]) -> None:
+    """Save the statistics, and put the measurements on the card in place of earlier ones."""
+    file, keys = folder / "card.toml", ("low_confidence", "calibration_error")
+    tables = ("\n" + records.read_text(file, REINSTALL)).split("\n[")
+    kept = "\n[".join(table for table in tables if not table.startswith((*keys, "trust"))).strip("\n")
+    lines = [kept]
+    for key in keys:
+        lines += ["", f"[{key}]"]
+        lines += [f"{json.dumps(one['shapes'])} = {one[key]}" for one in measured if key in one]
+    distribution.save(folder)
+    records.write_text(file, "\n".join(lines) + "\n")
+    print(f"{file}: written")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    sys.exit(run(app))
