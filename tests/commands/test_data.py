@@ -177,7 +177,7 @@ def test_warnings_are_one_line_each_and_what_is_left_out_is_saved(gappy, capsys,
 @pytest.mark.filterwarnings("default::UserWarning")
 def test_a_folder_of_which_one_class_is_readable_is_shown_and_checked(folder, capsys) -> None:
     for number in range(4):
-        (folder / "high" / f"{number}.obj").write_text("v 0 0 0\nv 1 0\nf 1 2 3\n")
+        (folder / "high" / f"{number}.obj").write_text("v 0 0 0\nv 1 0\n")
     for file in ("5.obj", "6.obj"):
         (folder / "high" / file).unlink()
     main(["data", "show", str(folder)])

@@ -26,6 +26,8 @@ FORMATS = [".off", ".obj", *sorted(MESH_SUFFIXES - {".off", ".obj"}), *sorted(CL
 """Suffixes in the order in which one of several files of a shape is chosen."""
 TABLE_HEAD = 2048
 """Bytes of a text file in which names of shapes are looked for."""
+EXAMINED = 8
+"""Files of each suffix among which a mesh is looked for: a file of PLY, OBJ or OFF without faces may be damaged."""
 DEPTH = 2
 """Levels of subfolders that are scanned in a folder without a table of labels."""
 HIDDEN = "with a hidden name (in __MACOSX, or after a dot)"
@@ -186,9 +188,13 @@ def leave_out_copies(tree: FileTree, *, notes: bool) -> None:
 def by_kind(files: dict[str, Path]) -> tuple[list[Path], list[Path], dict[str, Path]]:
     """Return the first mesh and the first cloud of each type, and the files without notes (text beside meshes)."""
     shapes = {name: path for name, path in files.items() if suffix_of(name) not in NOTE_SUFFIXES}
-    first = {suffix_of(name): path for name, path in reversed(shapes.items())}
-    meshes = [path for path in reversed(first.values()) if is_mesh_file(path)]
-    return meshes, [path for path in reversed(first.values()) if path not in meshes], shapes if meshes else files
+    by_suffix: dict[str, list[Path]] = defaultdict(list)
+    for name, path in shapes.items():
+        if len(by_suffix[suffix_of(name)]) < EXAMINED:
+            by_suffix[suffix_of(name)].append(path)
+    meshes = [mesh for paths in by_suffix.values() if (mesh := next(filter(is_mesh_file, paths), None))]
+    clouds = [paths[0] for paths in by_suffix.values() if not {*paths} & {*meshes}]
+    return meshes, clouds, shapes if meshes else files
 
 
 def may_hold_cloud(path: Path) -> bool:
