@@ -86,7 +86,7 @@ def recommend_pose(samples: Sequence[tuple[str, NDArray[np.float32]]], up: Axis)
 
 
 def _moments(points: NDArray[np.float32]) -> NDArray[np.float64] | None:
-    """The covariance [3, 3] of a cloud over its trace; None for a cloud without extent."""
+    """Return the covariance [3, 3] of a cloud over its trace; None for a cloud without extent."""
     centred = points - points.mean(axis=0, dtype=np.float64)
     extent = np.abs(centred).max(initial=0)
     if not 0 < extent < np.inf:
@@ -96,7 +96,7 @@ def _moments(points: NDArray[np.float32]) -> NDArray[np.float64] | None:
 
 
 def _randomness(classes: list[NDArray[np.float64]], free: NDArray[np.int64]) -> float:
-    """The scatter within classes: 0 for shapes aligned by their `free` axes, 1 for shapes randomly rotated in them."""
+    """Return the scatter within classes: 0 for shapes aligned by their `free` axes, 1 for randomly rotated ones."""
     scatter, aligned, random = 0.0, 0.0, 0.0
     for moments in classes:
         mean = _mean_over_rotations(moments, free)
@@ -113,7 +113,7 @@ def _scatter(moments: NDArray[np.float64]) -> float:
 
 
 def _mean_over_rotations(moments: NDArray[np.float64], free: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The mean of the moments over all rotations in the free axes."""
+    """Return the mean of the moments over all rotations in the free axes."""
     kept = np.setdiff1d(np.arange(3), free)
     means = np.zeros_like(moments)
     means[:, kept, kept] = moments[:, kept, kept]

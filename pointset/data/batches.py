@@ -62,7 +62,7 @@ def batches(
 
 
 def batches_of_rows(sizes: Tensor, batch_size: int, generator: torch.Generator) -> list[Tensor]:
-    """The rows of each batch of an epoch, in random order.
+    """Return the rows of each batch of an epoch, in random order.
 
     If the sets have several sizes [N], neighbours in the random order, `SORTED_TOGETHER` batches of them at a time, are
     sorted by size before they are cut into batches, which saves most of the padding; then the batches are shuffled.

@@ -108,13 +108,13 @@ class Thin(_Imperfection):
 
 
 def _share(points: Tensor, most: float, probability: float, generator: Generator) -> Tensor:
-    """[B, 1]: 0, or with this probability a number uniform on [0, most]."""
+    """Return [B, 1]: 0, or with this probability a number uniform on [0, most]."""
     numbers = uniform((len(points), 1), probability - 1, probability, points, generator)
     return most / probability * numbers.clamp(min=0)
 
 
 def _moments(points: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-    """Means [B, 1, 3] and standard deviations, over all coordinates, [B, 1, 1]."""
+    """Return means [B, 1, 3] and standard deviations, over all coordinates, [B, 1, 1]."""
     count = real.sum(dim=1).clamp(min=1)[:, None, None]
     mean = zero_padding(points[..., :3], real).sum(dim=1, keepdim=True) / count
     squares = zero_padding(points[..., :3] - mean, real).square().sum(dim=(1, 2), keepdim=True)
@@ -122,7 +122,7 @@ def _moments(points: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _refitted(changed: Tensor, points: Tensor, real: Tensor) -> Tensor:
-    """The changed clouds, moved and scaled to the moments of the points."""
+    """Return the changed clouds, moved and scaled to the moments of the points."""
     (mean, deviation), (new_mean, new_deviation) = _moments(points, real), _moments(changed, real)
     tiny = torch.finfo(points.dtype).tiny
     places = (changed[..., :3] - new_mean) * (deviation / new_deviation.clamp(min=tiny)) + mean
@@ -130,14 +130,14 @@ def _refitted(changed: Tensor, points: Tensor, real: Tensor) -> Tensor:
 
 
 def _heights(points: Tensor, real: Tensor, generator: Generator) -> Tensor:
-    """Coordinates [B, n] along a random direction, relative to the mean, in standard deviations."""
+    """Return coordinates [B, n] along a random direction, relative to the mean, in standard deviations."""
     direction = torch.nn.functional.normalize(normal((len(points), 3, 1), points, generator), dim=1)
     mean, deviation = _moments(points, real)
     return ((points[..., :3] - mean) @ direction / deviation.clamp(min=torch.finfo(points.dtype).tiny))[..., 0]
 
 
 def _drawn(points: Tensor, weights: Tensor, generator: Generator) -> Tensor:
-    """As many points [B, n, d] of each cloud, drawn with replacement by weights [B, n]."""
+    """Return as many points [B, n, d] of each cloud, drawn with replacement by weights [B, n]."""
     sums = weights.cumsum(dim=1)
     numbers = uniform(weights.shape, 0.0, 1.0, points, generator) * sums[:, -1:]
     rows = torch.searchsorted(sums, numbers, right=True).clamp(max=max(weights.shape[1] - 1, 0))

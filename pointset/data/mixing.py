@@ -52,20 +52,21 @@ class CutMix(Checked):
         coming = (share * sizes).long().clamp(min=1)  # at least one, as in the released code
         chosen &= (partners != torch.arange(count)) & (sizes > 1)
         coming = torch.where(chosen, coming, 0).minimum(sizes[partners])
-        own, theirs = self._orders(points, points[partners], real, real[partners], generator)
+        removed, added = self._orders(points, points[partners], real, real[partners], generator)
         taken = torch.arange(most) < coming[:, None]
-        inserted = points[partners].take_along_dim(theirs[..., None], dim=1)
-        mixed = torch.where(taken[..., None], inserted, points.take_along_dim(own[..., None], dim=1))
+        inserted = points[partners].take_along_dim(added[..., None], dim=1)
+        mixed = torch.where(taken[..., None], inserted, points.take_along_dim(removed[..., None], dim=1))
         return Mixed(torch.where(chosen[:, None, None], mixed, points), partners, coming / sizes.clamp(min=1))
 
     def _orders(
-        self, own: Tensor, theirs: Tensor, real: Tensor, really: Tensor, generator: Generator
+        self, points: Tensor, others: Tensor, mask: Tensor, other_mask: Tensor, generator: Generator
     ) -> tuple[Tensor, Tensor]:
-        """Index orders [B, n] in which points of one set are removed and points of the other inserted; padding last."""
+        """Return orders [B, n] in which points of a set are removed and points of another inserted, padding last."""
         if self.which == "random":
-            first, second = torch.rand((2, *real.shape), generator=generator)
+            first, second = torch.rand((2, *mask.shape), generator=generator)
         else:
-            places = (torch.rand((len(own), 1), generator=generator) * real.sum(dim=1, keepdim=True)).long()
-            centre = own[..., :3].gather(1, places[..., None].expand(-1, -1, 3))
-            first, second = ((cloud[..., :3] - centre).square().sum(dim=2) for cloud in (own, theirs))
-        return first.masked_fill(~real, torch.inf).argsort(dim=1), second.masked_fill(~really, torch.inf).argsort(dim=1)
+            places = (torch.rand((len(points), 1), generator=generator) * mask.sum(dim=1, keepdim=True)).long()
+            centre = points[..., :3].gather(1, places[..., None].expand(-1, -1, 3))
+            first, second = ((cloud[..., :3] - centre).square().sum(dim=2) for cloud in (points, others))
+        first, second = first.masked_fill(~mask, torch.inf), second.masked_fill(~other_mask, torch.inf)
+        return first.argsort(dim=1), second.argsort(dim=1)

@@ -125,7 +125,7 @@ NORMALIZATIONS: dict[str, Callable[[Tensor, Tensor | None], Tensor]] = {
 def _normalized(
     points: Tensor, mask: Tensor | None, dims: tuple[int, ...], size_of: Callable[[Tensor, Tensor | int], Tensor]
 ) -> Tensor:
-    """Clouds minus their means over `dims`, divided by their sizes [B, 1, 1]; a size of zero is replaced by 1."""
+    """Return clouds minus their means over `dims`, divided by their sizes [B, 1, 1]; zero sizes are replaced by 1."""
     if not points.numel():
         return points
     count = points.shape[1] if mask is None else mask.sum(1).clamp(min=1)[:, None, None]
@@ -140,14 +140,14 @@ def _normalized(
 
 
 def _rotation_to_axes(centred: Tensor, about: int | None) -> Tensor:
-    """The rotations [B, 3, 3] of centred clouds to their axes, x -> R x; see `normalize_rows`."""
+    """Return the rotations [B, 3, 3] of centred clouds to their axes, x -> R x; see `normalize_rows`."""
     exact = centred.double().nan_to_num()
     axes = _axes(exact.mT @ exact, about)
     return _signed(axes, (exact @ axes).pow(3).sum(dim=1), about).to(centred.dtype).mT
 
 
 def _axes(covariance: Tensor, about: int | None) -> Tensor:
-    """New axes as columns [B, 3, 3], of increasing variance; with `about`, this axis stays."""
+    """Return new axes as columns [B, 3, 3], of increasing variance; with `about`, this axis stays."""
     plane = torch.tensor([axis for axis in range(3) if axis != about], device=covariance.device)
     axes = torch.eye(3).to(covariance).repeat(len(covariance), 1, 1)
     axes[:, plane[:, None], plane] = torch.linalg.eigh(covariance[:, plane[:, None], plane]).eigenvectors
@@ -155,7 +155,7 @@ def _axes(covariance: Tensor, about: int | None) -> Tensor:
 
 
 def _signed(axes: Tensor, cubes: Tensor, about: int | None) -> Tensor:
-    """The axes with signs: of positive sums of cubes [B, 3], except for the first free one, which makes a rotation."""
+    """Return the axes with signs for positive sums of cubes [B, 3], the first free one with that of a rotation."""
     signs = torch.where(cubes < 0, -1.0, 1.0).to(axes)
     if about is not None:
         signs[:, about] = 1
@@ -174,7 +174,7 @@ def _deviation(centred: Tensor, count: Tensor | int) -> Tensor:
 
 
 def _centred(points: Tensor, mask: Tensor | None, dims: tuple[int, ...], count: Tensor | int) -> Tensor:
-    """Points minus their mean; relative to their minimum at first, so that a constant cloud becomes exactly zero."""
+    """Return points minus their mean, and at first their minimum, so that a constant cloud becomes exactly zero."""
     real = points if mask is None else points.masked_fill(~mask.unsqueeze(2), torch.inf)
     moved = zero_padding(points - real.amin(dims, keepdim=True), mask)
     numbers = 3 * count if 2 in dims else count

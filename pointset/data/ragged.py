@@ -11,12 +11,12 @@ SETS_AT_ONCE = 16
 
 
 def zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
-    """The points [B, n, d] with zeros in padded rows, where the mask [B, n] is False."""
+    """Return the points [B, n, d] with zeros in padded rows, where the mask [B, n] is False."""
     return points if mask is None else points.masked_fill(~mask.unsqueeze(2), 0.0)
 
 
 def mask_of(sizes: Tensor) -> Tensor | None:
-    """Mask bool [B, n] of sets of the sizes [B], n the largest, True at real points; None if all have one size."""
+    """Return the mask bool [B, n] of sets of sizes [B], n the largest, True at real points; None for equal sizes."""
     if not len(sizes) or sizes.min() == sizes.max():
         return None
     return torch.arange(int(sizes.max()), device=sizes.device) < sizes[:, None]

@@ -65,7 +65,7 @@ class Compose:
         return points
 
     def __repr__(self) -> str:
-        """The steps with their arguments."""
+        """Return the steps with their arguments."""
         return f"Compose([{', '.join(map(repr, self.steps))}])"
 
 

@@ -103,7 +103,7 @@ def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cl
 
 
 def _looks_like_degrees(least: np.ndarray, most: np.ndarray) -> bool:
-    """Return True if x and y lie within 180 of 0, and z extends a thousand times as far as they do."""
+    """Return True if |x| and |y| are at most 180, and z extends a thousand times as far as x and y."""
     across, up = (most - least)[:2].max(), (most - least)[2]
     return bool(np.abs([least[:2], most[:2]]).max() <= 180 and up > DEGREES * across > 0)
 

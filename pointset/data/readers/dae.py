@@ -48,7 +48,7 @@ def parse_dae(content: bytes, name: str) -> Mesh:
 
 
 def _primitives(scene: Any) -> Iterator[Any]:
-    """The polygons and lines of a scene, moved to their places."""
+    """Return the polygons and lines of a scene, moved to their places."""
     for part in scene.objects("geometry"):
         yield from part.primitives()
     for controller in scene.objects("controller"):

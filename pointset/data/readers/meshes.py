@@ -116,7 +116,7 @@ def cut_fans(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np
 
 
 def _find_folded(fans: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The polygons whose fan [counts, 3, 3] has a triangle against Newell's normal, and thus outside of the polygon."""
+    """Return the polygons whose fan [counts, 3, 3] has a triangle against Newell's normal, outside of the polygon."""
     starts = np.cumsum(counts) - counts
     polygon = np.repeat(np.arange(len(counts)), counts)
     with np.errstate(all="ignore"):  # non-finite coordinates are refused later; sizes and normals may be 0
@@ -130,7 +130,7 @@ def _find_folded(fans: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _cut_concave(points: np.ndarray) -> np.ndarray | None:
-    """Triangles [n - 2, 3] of a polygon [n, 3] in the plane of its normal, or None if they would not be the polygon."""
+    """Return triangles [n - 2, 3] that cover a polygon [n, 3] in the plane of its normal, or None."""
     with np.errstate(all="ignore"):  # a polygon whose corners are on a line has no normal
         flat = _flattened(points)
     area = _doubled_areas(flat[None])[0]
@@ -153,7 +153,7 @@ def _is_flat(points: np.ndarray) -> bool:
 
 
 def _flattened(points: np.ndarray) -> np.ndarray:
-    """The corners [n, 2] of a polygon [n, 3] in the plane orthogonal to its normal, in counterclockwise order."""
+    """Return the corners [n, 2] of a polygon [n, 3] in the plane of its normal, in counterclockwise order."""
     points = points - points[0]
     points = points / np.abs(points).max()
     normal = _unit(np.cross(points, np.roll(points, -1, axis=0)).sum(axis=0))
@@ -162,7 +162,7 @@ def _flattened(points: np.ndarray) -> np.ndarray:
 
 
 def _doubled_areas(polygons: np.ndarray) -> np.ndarray:
-    """Twice the signed areas [m] of flat polygons [m, n, 2], positive if counterclockwise."""
+    """Return twice the signed areas [m] of flat polygons [m, n, 2], positive if counterclockwise."""
     x, y = polygons[..., 0], polygons[..., 1]
     return (x * np.roll(y, -1, axis=1) - y * np.roll(x, -1, axis=1)).sum(axis=1)
 

@@ -105,7 +105,7 @@ def _statements(text: bytes, name: str) -> _Statements:
 
 
 def _joined_lines(text: bytes, name: str) -> Iterator[Line]:
-    r"""The lines with words, joined where they end in a backslash, except in names.
+    r"""Return the lines with words, joined where they end in a backslash, except in names.
 
     Within a number a break is ambiguous (2\3: 23, or 2 and 3): the backslash stays, and the number is refused.
     """
@@ -127,7 +127,7 @@ def _positions(lines: list[Line], name: str) -> np.ndarray:
 
 
 def _corners(statements: _Statements, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of all faces as rows of the vertices, and the sizes of the faces."""
+    """Return the corners of all faces as rows of the vertices, and the sizes of the faces."""
     faces, count = statements.faces, len(statements.vertices)
     if not faces:
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -146,7 +146,7 @@ def _corners(statements: _Statements, name: str) -> tuple[np.ndarray, np.ndarray
 
 
 def _indices(block: bytes) -> np.ndarray:
-    """The first numbers of corners; none if one is not a whole number, or too large."""
+    """Return the first numbers of corners; none if one is not a whole number, or too large."""
     firsts = _REST_OF_CORNER.sub(b"", block)
     if not _WHOLE_NUMBERS.fullmatch(firsts):
         return np.empty(0, np.int64)

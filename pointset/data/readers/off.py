@@ -96,7 +96,7 @@ def _read(content: bytes, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def _vertex_widths(prefix: bytes) -> tuple[int, ...]:
-    """The numbers of a vertex that a prefix allows. Geomview's color has four; files with three are common."""
+    """Return the numbers of a vertex that a prefix allows. Geomview's color has four; files with three are common."""
     if not prefix:
         return 3, 6, 7
     width = 3 + 3 * prefix.count(b"N") + 2 * prefix.count(b"ST")
@@ -122,7 +122,7 @@ def _read_triangles(
 
 
 def _read_faces(lines: list[Line], name: str, vertex_count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of all faces, and the sizes; a face is a line of its size, its indices and a color."""
+    """Return the corners of all faces, and the sizes; a face is a line of its size, its indices and a color."""
     if not lines:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     numbers, widths = numbers_of(lines, name), widths_of(lines)
@@ -141,6 +141,6 @@ def _read_faces(lines: list[Line], name: str, vertex_count: int) -> tuple[np.nda
 
 
 def _error_at(text: bytes, offset: int, name: str, expected: str) -> PointsetError:
-    """The error for the first line with words from an offset on."""
+    """Return the error for the first line with words from an offset on."""
     first = text.count(b"\n", 0, offset) + 1
     return line_error(name, next(iter(lines_of(text[offset:], first)), (first, b"")), expected)

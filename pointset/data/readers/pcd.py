@@ -46,7 +46,7 @@ def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
 
 
 def _record_type(header: dict[str, list[str]]) -> np.dtype:
-    """The type of a point; fields of several numbers are numbered, and padding is called _0, _1, ..."""
+    """Return the type of a point; fields of several numbers are numbered, and padding is called _0, _1, ..."""
     names = header.get("FIELDS", header.get("COLUMNS", []))
     letters, sizes, counts = (header.get(key, []) for key in ("TYPE", "SIZE", "COUNT"))
     counts = counts or ["1"] * len(names)
@@ -60,7 +60,7 @@ def _record_type(header: dict[str, list[str]]) -> np.dtype:
 
 
 def _text_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict[str, np.ndarray]:
-    """The columns of text with all digits: a field of type F 4 may hold map coordinates."""
+    """Return the columns of text with all digits: a field of type F 4 may hold map coordinates."""
     names = kind.names or ()
     body = body.replace(b"nan(ind)", b"nan").replace(b",", b" ")  # as some programs write it
     table = np.empty((0, len(names)))
@@ -82,7 +82,7 @@ def _binary_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict
 
 
 def _unpacked_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict[str, np.ndarray]:
-    """The columns of compressed data, which are stored one after the other."""
+    """Return the columns of compressed data, which are stored one after the other."""
     require_extra("pcd", "a compressed .pcd file", "lzf")
     import lzf
 

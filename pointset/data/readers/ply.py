@@ -69,7 +69,7 @@ def parse_ply(path: Path) -> Mesh:
 
 
 def _triangles_of_strips(corners: np.ndarray) -> np.ndarray:
-    """The triangles [F, 3] of strips, which -1 separates; every second triangle of a strip is reversed."""
+    """Return the triangles [F, 3] of strips, which -1 separates; every second triangle of a strip is reversed."""
     triples = np.stack([corners[:-2], corners[1:-1], corners[2:]], axis=1)
     starts = np.maximum.accumulate(np.where(corners[:-2] < 0, np.arange(1, len(triples) + 1), 0))
     odd = (np.arange(len(triples)) - starts) % 2 == 1
@@ -116,7 +116,7 @@ def read_ply(path: Path) -> dict[str, Properties]:
 
 
 def _read_lines(lines: list[Line], types: Types, path: Path) -> Properties:
-    """The properties of an element in text, an entry a line; MeshLab writes more numbers than its header says."""
+    """Return the properties of an element in text, an entry a line; MeshLab writes more than its header says."""
     if not lines:
         return {}
     numbers, widths = numbers_of(lines, str(path)), widths_of(lines)
@@ -140,7 +140,7 @@ def _read_lines(lines: list[Line], types: Types, path: Path) -> Properties:
 
 
 def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """The indices from each start on, as many as its size, one range after the other."""
+    """Return the indices of ranges, given by their starts and sizes, one range after the other."""
     return np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
 
 
@@ -188,7 +188,7 @@ def _header(lines: Sequence[bytes], path: Path) -> tuple[str, dict[str, tuple[in
 
 
 def _read_element(content: np.ndarray, offset: int, count: int, types: Types) -> tuple[Properties, int]:
-    """The properties of some entries, and the offset of what follows."""
+    """Return the properties of some entries, and the offset of what follows."""
     if not count or not types:
         return {}, offset
     fields: list[tuple] = []
@@ -236,7 +236,7 @@ def _read_entries(content: np.ndarray, offset: int, count: int, types: Types) ->
 
 
 def _length(content: np.ndarray, start: int, kind: np.dtype) -> int:
-    """The length of a list, which must end in the file."""
+    """Return the length of a list, which must end in the file."""
     length = content[start : start + kind.itemsize].view(kind)
     if len(length) != 1 or not 0 <= length[0] <= len(content) - start or length[0] % 1:
         raise PointsetError("has a list that is longer than the file: it is cut off or damaged")

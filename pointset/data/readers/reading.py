@@ -172,7 +172,7 @@ def read_columns(path: Path, features: Sequence[str] = ()) -> Columns:
 
 
 def _table(columns: Columns, names: Sequence[str]) -> np.ndarray:
-    """Some columns [n, names], integer colors as fractions; float32 if it holds all numbers exactly, else float64."""
+    """Return some columns [n, names], integer colors as fractions; float32 if that is exact, else float64."""
     types = [columns[name].dtype for name in names]
     colors = {name for group in (*COLOR_COLUMNS, ("colors",)) if {*group} <= {*names} for name in group}
     single = all(kind.kind == "f" and kind.itemsize <= 4 for kind in types)

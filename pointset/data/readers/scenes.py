@@ -56,7 +56,7 @@ def parse_scene(content: bytes, name: str) -> Mesh:
 
 
 def _document(content: bytes, suffix: str) -> dict[str, Any]:
-    """The JSON of a file in the format glTF."""
+    """Return the JSON of a file in the format glTF."""
     if suffix == ".glb":
         if len(content) < 20 or content[:4] != b"glTF":
             raise PointsetError("expected a .glb file, which begins with the word glTF")
@@ -67,7 +67,7 @@ def _document(content: bytes, suffix: str) -> dict[str, Any]:
 
 
 def _with_document(content: bytes, document: dict[str, Any], suffix: str) -> bytes:
-    """The file with another JSON."""
+    """Return the file with another JSON."""
     text = json.dumps(document).encode()
     if suffix == ".gltf":
         return text

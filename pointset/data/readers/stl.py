@@ -39,7 +39,7 @@ def parse_stl(content: bytes, name: str) -> Mesh:
 
 
 def _corners_of_text(text: bytes, name: str) -> np.ndarray:
-    """Coordinates [3 facets, 3] of lines of vertices, three before each end of a loop."""
+    """Return coordinates [3 facets, 3] of lines of vertices, three before each end of a loop."""
     corners, ends = [*_CORNER.finditer(text)], [match.start() for match in _END.finditer(text)]
     before = np.searchsorted([match.start() for match in corners], ends)
     wrong = np.flatnonzero(np.diff(before, prepend=0) != 3)

@@ -75,7 +75,7 @@ def npz_columns(path: Path, features: Sequence[str]) -> Columns:
         if key is None:
             shapes = quoted(", ".join(f"{name} {list(arrays[name].shape)}" for name in arrays.files))
             expected = f"one cloud, an array [n, 3] called {' or '.join(POINT_KEYS)}"
-            raise PointsetError(f"expected {expected}, found {shapes}: save each cloud as a file of its own")
+            raise PointsetError(f"expected {expected}, found {shapes}: save each cloud as its own file")
         if key == "vertices" and {*FACE_KEYS} & {*arrays.files}:
             raise PointsetError("is a mesh, and .npz files are read as clouds: save it as .off, .obj or .ply")
         columns = dict(_columns(arrays[key], features))
@@ -96,7 +96,7 @@ def _pickles_refused() -> Iterator[None]:
             raise
         raise PointsetError(
             "holds Python objects, which only pickle reads, and pickle runs any code in a file: save each cloud as an "
-            "array of numbers [n, 3] in a file of its own"
+            "array of numbers [n, 3] in its own file"
         ) from error
 
 
@@ -144,7 +144,7 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
 def _numeric_columns(
     path: Path, lines: Sequence[str], mark: str, names: list[str]
 ) -> tuple[np.ndarray, list[str]] | None:
-    """The columns of numbers [n, columns] and their names, without others, such as labels; empty cells are NaN.
+    """Return the columns of numbers [n, columns] and their names, without others, such as labels; empty cells are NaN.
 
     None if a line has another number of cells.
     """
@@ -178,7 +178,7 @@ def _columns(array: np.ndarray, features: Sequence[str]) -> Columns:
         return named_columns(array.dtype.names, (array[name] for name in array.dtype.names))
     if array.ndim != 2 or array.shape[1] < 3 or array.dtype.kind not in "fiu":
         found = f"{array.dtype} {list(array.shape)}"
-        several = ": save each cloud as a file of its own, or give all to from_arrays" if array.ndim == 3 else ""
+        several = ": save each cloud as its own file, or pass all to from_arrays" if array.ndim == 3 else ""
         raise PointsetError(f"expected numbers [n, 3] or more columns, found {found}{several}")
     if looks_transposed(*array.shape):
         raise PointsetError(f"expected numbers [n, 3], found {list(array.shape)}: it looks transposed, save array.T")
@@ -186,7 +186,7 @@ def _columns(array: np.ndarray, features: Sequence[str]) -> Columns:
 
 
 def _feature_columns(name: str, array: np.ndarray, count: int) -> dict[str, np.ndarray]:
-    """The columns of a feature's array [n] or [n, f]."""
+    """Return the columns of a feature's array [n] or [n, f]."""
     columns = array[:, None] if array.ndim == 1 else array
     if columns.ndim != 2 or len(columns) != count or columns.dtype.kind not in "fiub":
         raise PointsetError(f"expected as many {name} as points, {count:,}, found {array.dtype} {list(array.shape)}")
@@ -212,7 +212,7 @@ def _header(lines: Sequence[str]) -> tuple[list[str], list[str], int | None, int
 
 
 def _words(line: str) -> list[str]:
-    """The words of a line, between semicolons, commas or blanks; names may have blanks between commas, and quotes."""
+    """Return the words of a line, between semicolons, else commas, else blanks, without quotes."""
     mark = _separator(line)
     return [word.strip(' \t"') for word in line.strip().removesuffix(mark or " ").split(mark)]
 
@@ -222,7 +222,7 @@ def _separator(line: str) -> str | None:
 
 
 def _numbers(lines: Sequence[str], mark: str | None, first: int) -> np.ndarray:
-    """The numbers float64 [lines, columns]; the lines begin at the index `first` of the file."""
+    """Return the numbers float64 [lines, columns]; the lines begin at the index `first` of the file."""
     text = "\n".join(lines)
     if "#" in text or "//" in text:
         text = _REMARK.sub("", text)

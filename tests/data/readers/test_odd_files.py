@@ -43,7 +43,7 @@ REFUSED = {
     "12-ascii-stl/12four.stl": "line 8: expected three vertices",
     "12-ascii-stl/12two.stl": "line 13: expected three vertices",
     "20-decimal-comma/20germancomma.csv": "decimal commas",
-    "21-pickled/21batch.npz": "save each cloud as a file of its own",
+    "21-pickled/21batch.npz": "save each cloud as its own file",
     "21-pickled/21obj.npy": "pickle runs any code",
     "21-pickled/21ragged.npz": "pickle runs any code",
     "22-degenerate/22only.off": "has no area",
