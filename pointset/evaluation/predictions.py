@@ -162,6 +162,15 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
 
 def warn_of_preparation(model: nn.Module, data: PointSets) -> None:
     """Warn of sets in another frame than those a model was trained on: they are taken as they are."""
+    has_preparation = model.has_preparation if isinstance(model, Classifier) else hasattr(model, "preparation")
+    if not has_preparation and data.options.normalize != "none":
+        warnings.warn(
+            f"the model has no preparation of its own: it gets sets with normalize={data.options.normalize!r}; if it "
+            "was trained on points as they are, load the data with normalize='none'; otherwise set model.preparation = "
+            "train.preparation",
+            UserWarning,
+            stacklevel=3,
+        )
     for name, own in (("normalize", data.options.normalize), ("up", data.up)):
         trained = getattr(model.preparation, name) if isinstance(model, Classifier) and model.classes else own
         if trained.removeprefix("center-") != own.removeprefix("center-"):

@@ -1,6 +1,7 @@
 """Classifiers of point sets: head(pool(encoder(X))), and context models with the same methods."""
 
 import html
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,11 @@ class Classifier(nn.Module):
         """
         return self.preparation.prepare(shape, **reading)
 
+    @property
+    def has_preparation(self) -> bool:
+        """True if the model was trained, or has been given the preparation of its training sets."""
+        return self.preparation != Preparation(points=MOST_POINTS, inputs=self.inputs)
+
     def __repr__(self) -> str:
         """What it is, in a line; `print(model)` shows its layers."""
         spec = getattr(self, "spec", None)
@@ -120,6 +126,7 @@ class Classifier(nn.Module):
         Raises:
             InputError: these are not clouds, or one of them has no point or is not finite; it is named.
         """
+        self._warn_without_preparation(points)
         return as_given(predict(self, prepared_batches(self, points, mask, batch_size)).logits.argmax(dim=1), points)
 
     def predict_proba(self, points: Clouds, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
@@ -127,8 +134,18 @@ class Classifier(nn.Module):
 
         Out-of-distribution shapes can get large probabilities, too: `classify` reports low confidence for them.
         """
+        self._warn_without_preparation(points)
         probabilities = predict(self, prepared_batches(self, points, mask, batch_size)).probabilities
         return as_given(torch.from_numpy(probabilities).float(), points)
+
+    def _warn_without_preparation(self, points: Clouds) -> None:
+        if not (self.has_preparation or isinstance(points, PointSets)):
+            warnings.warn(
+                "the model has no preparation of its own: points are taken as they are; if it was trained on "
+                "normalised sets, set model.preparation = train.preparation",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def classify(self, shapes: Clouds, mask: MaskLike = None) -> list[dict[str, Any]]:
         """Return the most likely class of each shape, as `pointset classify` prints it; see `predict`.

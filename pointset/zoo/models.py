@@ -142,8 +142,10 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
 
 
 def set_preparation(model: nn.Module, classes: Sequence[str], preparation: Preparation) -> None:
-    """Give a zoo model the classes and the preparation of its training sets, for predictions."""
-    if isinstance(model, Classifier):
+    """Give a model the preparation of its training sets, and a zoo model their classes, for predictions."""
+    if not isinstance(model, Classifier):
+        object.__setattr__(model, "preparation", preparation)
+    else:
         model.preparation = replace(preparation, local_features=model.local_features)
         model.temperature, model.training_distribution = 1.0, None
         model.classes = list(classes) if model.spec.classes == len(classes) else None  # type: ignore[union-attr]

@@ -88,7 +88,7 @@ def test_nothing_is_kept_after_an_error_and_each_part_keeps_its_mode():
             super().__init__()
             self.sab, self.frozen = SAB(3, 8), nn.Dropout().eval()
 
-        def forward(self, points, mask):
+        def forward(self, points, mask=None):
             self.sab(points, mask)
             raise KeyError("broken")
 
@@ -106,7 +106,7 @@ def test_an_attention_that_is_used_twice_has_two_maps_in_the_order_of_use():
             super().__init__()
             self.last, self.first = SAB(8, 8), SAB(3, 8)
 
-        def forward(self, points, mask):
+        def forward(self, points, mask=None):
             return self.last(self.last(self.first(points, mask), mask), mask)
 
     layers = [found.layer for found in pointset.attention_maps(Tied(), clouds(N, 3))]

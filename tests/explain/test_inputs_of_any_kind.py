@@ -1,5 +1,7 @@
 """What `predict` takes, embeddings, explanations and pictures take too: files, meshes, arrays, lists of these, sets."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -56,3 +58,30 @@ def test_the_transformer_takes_files(name, files):
     rows = embedding.fit_transform(files)
     assert rows.shape[0] == 2
     np.testing.assert_allclose(rows[1:], embedding.transform([np.load(files[1])]), atol=1e-4)
+
+
+class Plain(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 2)
+
+    def forward(self, points, mask=None):
+        return self.layer(points).amax(dim=1)
+
+
+@pytest.mark.parametrize("make", [Plain, lambda: pointset.create_model("rff-max", classes=2, dim=8)])
+def test_a_model_without_a_preparation_is_reported_at_the_first_evaluate_or_predict(make):
+    X = np.random.default_rng(0).normal(size=(8, 30, 3)) + 5
+    sets, model = pointset.from_arrays(X, [0, 1] * 4), make()
+    with pytest.warns(UserWarning, match=r"no preparation of its own: it gets sets with normalize='unit-sphere'"):
+        pointset.evaluate(model, sets)
+    if hasattr(model, "predict"):
+        with pytest.warns(UserWarning, match="no preparation of its own: points are taken as they are"):
+            model.predict(X)
+    with warnings.catch_warnings(action="error"):
+        pointset.evaluate(model, sets.normalized("none"))
+        warnings.filterwarnings("ignore", "training ends at chance")
+        pointset.fit(model, sets, pointset.Recipe(epochs=1), progress=False)
+        pointset.evaluate(model, sets)
+        if hasattr(model, "predict"):
+            model.predict(X)
