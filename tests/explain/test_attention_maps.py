@@ -190,7 +190,7 @@ class Looks(nn.Module):
             self.isab.reads.multihead.query.weight.copy_(torch.eye(4) * sharpness)
             self.isab.reads.multihead.key.weight.copy_(torch.eye(4)[:, :3])
 
-    def forward(self, points: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    def forward(self, points: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         return self.isab(points, mask).mean(dim=1)
 
 
