@@ -29,9 +29,9 @@ from .tasks.experiments import compare as compare
 from .tasks.experiments import read_experiment as read_experiment
 from .training.embedding import PointSetEmbedding as PointSetEmbedding
 from .training.estimator import PointSetClassifier as PointSetClassifier
+from .training.fitting import fit as fit
 from .training.loading import load_model as load_model
 from .training.loop import Fitted as Fitted
-from .training.loop import fit as fit
 from .training.recipe import Recipe as Recipe
 from .training.selection import select_model as select_model
 from .zoo.models import create_model as create_model

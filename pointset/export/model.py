@@ -19,7 +19,7 @@ from pointset.export.formats import OUTPUTS, RunModel, WithProbabilities, format
 from pointset.inputs import require_model
 from pointset.runs.atomic import write_for_user
 from pointset.runs.progress import progress_bar
-from pointset.training.checkpoints import describe_model
+from pointset.training.descriptions import describe_model
 from pointset.zoo.models import check_export
 
 CHECKED = tuple((sets, points) for points in (1, 100, 1500) for sets in (1, 3))

@@ -24,7 +24,8 @@ from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError, raise_together
 from pointset.evaluation.predictions import Evaluation, evaluate, load_predictions, save_predictions
 from pointset.evaluation.robustness import ROBUSTNESS, robustness_of, write_robustness
-from pointset.training.loop import Fitted, fit
+from pointset.training.fitting import fit
+from pointset.training.loop import Fitted
 from pointset.training.objectives import require_classes, require_sizes
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for, create_pretrained

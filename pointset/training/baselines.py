@@ -17,28 +17,29 @@ from pointset.data.normalize import half_turns
 from pointset.data.point_sets import PointSets
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.progress import followed
-from pointset.training.checkpoints import EpochRow, Fitted, RunFolder, describe_run, make_fitted
+from pointset.training.checkpoints import EpochRow, Fitted, RunFolder, make_fitted
+from pointset.training.descriptions import describe_run
 from pointset.training.out_of_fold import FOLDS, out_of_fold_temperature
 from pointset.training.recipe import Recipe
 
 FEW_SHAPES = 2000
-"""Up to so many shapes, the temperature is fitted on all folds; above, on one."""
+"""Largest number of shapes for which the temperature is fitted on all folds; for more, on one."""
 
 
 def baseline_of(model: nn.Module) -> Baseline | None:
-    """The baseline inside a classifier of the zoo, or None."""
+    """Return the baseline inside a classifier of the zoo, or None."""
     inner = getattr(model, "model", None)
     return inner if isinstance(inner, Baseline) else None
 
 
 def set_pose(baseline: Baseline, train: PointSets) -> None:
-    """Let a baseline see shapes with Z up, and all half turns that the normalisation of the sets may confuse."""
+    """Set the rotation to Z up, and the half turns that the normalisation of the sets cannot distinguish."""
     baseline.turn = torch.tensor(UP_TO_Z[train.up])
     baseline.views = half_turns(train.options.normalize)
 
 
 def extract_rows(baseline: Baseline, sets: PointSets, progress: bool, what: str = "features") -> list[Tensor]:
-    """The rows of all shapes, one block [N, views, width] for each extractor."""
+    """Return the feature vectors of all shapes, one block [N, views, width] for each extractor."""
     sets = sets.with_local_features(baseline.local_features)
     batches = fixed_batches(sets, 64)
     shown = followed(batches, f"computing {what}", "shape", len(sets), show=progress, size=lambda one: len(one.labels))
@@ -56,7 +57,7 @@ def fit_head(
     most: int = FOLDS,
     progress: bool = False,
 ) -> Tensor:
-    """Fit the head to all rows, with a temperature from out-of-fold logits; 1 if these are no better than chance.
+    """Fit the head to all rows, with a temperature from out-of-fold logits; 1 if these are not better than chance.
 
     Returns the out-of-fold logits [N, classes] at this temperature; NaN for shapes without a fold, and for folds from
     `most` on.
@@ -76,7 +77,7 @@ def fit_head(
 
 
 def fit_rows(model: nn.Module, train: PointSets, seed: int, progress: bool) -> EpochRow:
-    """Fit a baseline to the fixed subsets of all training shapes; returns the row of its history."""
+    """Fit a baseline to the fixed subsets of all training shapes; return the row of its history."""
     began, busy = time.perf_counter(), time.process_time()
     baseline = baseline_of(model)
     assert baseline is not None

@@ -21,21 +21,17 @@ import msgspec
 import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch import Tensor, nn
+from torch import nn
 
-from pointset.data.imperfections import THINNEST
-from pointset.data.point_sets import PointSets
-from pointset.data.preparation import Preparation
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs import records
 from pointset.runs.locks import lock_folder
-from pointset.runs.provenance import origin
 from pointset.runs.records import write_or_compare
+from pointset.training.descriptions import InitialState, Weights, same_weights, weight_numbers
 from pointset.training.recipe import Recipe
 from pointset.zoo.descriptions import RunDescription
-from pointset.zoo.models import Spec, load_weights
+from pointset.zoo.models import load_weights
 
-Weights = dict[str, Tensor]
 EpochRow = dict[str, Any]
 
 
@@ -47,9 +43,6 @@ class _Row(TypedDict):
 CHECKPOINT = "checkpoint.pt"
 DECISIVE = ("model", "data", "recipe", "seed", "loss", "optimizer", "validation")
 """Keys of run.json that must agree when a run is resumed; the others are for the record."""
-SAME_WEIGHTS = 1e-5
-"""Largest difference of the numbers of `initial_state`, relative to the norm, of weights that count as the same:
-machines round random numbers differently."""
 Callback = Callable[[EpochRow], object]
 """Called with each row of the history; True stops the run."""
 
@@ -67,14 +60,14 @@ class Checkpoint:
     """True if the weights are those that were trained."""
 
     def as_bytes(self) -> bytes:
-        """The state as a file for `of`."""
+        """Return the state as a file for `of`."""
         content = io.BytesIO()
         torch.save(vars(self) | {"history": json.dumps(self.history)}, content)
         return content.getvalue()
 
     @classmethod
     def of(cls, content: bytes) -> Self:
-        """The state in a file, on the CPU; nothing in it is executed."""
+        """Return the state in a file, on the CPU; nothing in it is executed."""
         state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         return cls(**state | {"history": _checked(json.loads(state["history"]))})
 
@@ -108,14 +101,14 @@ class RunFolder:
             file.unlink(missing_ok=True)
         elif not file.exists():
             raise PointsetError(
-                f"{file} is missing, so it is unknown what was trained there: restore it from a copy, or delete "
+                f"{file} is missing, which describes what was trained there: restore it from a copy, or delete "
                 f"{self.path} and run the same training again"
             )
         write_or_compare(file, description, DECISIVE, "run")
         if "start" in description:
             self._compare_start(description["start"])
 
-    def _compare_start(self, start: "InitialState") -> None:
+    def _compare_start(self, start: InitialState) -> None:
         """Raise a PointsetError if the run in this folder began with other weights or other frozen parameters."""
         theirs = self.description().get("start", start)
         if theirs["frozen"] != start["frozen"]:
@@ -125,8 +118,8 @@ class RunFolder:
                 f"{self.path} holds a run with other frozen parameters ({quoted(odd)} is frozen only {where}): give "
                 "another folder"
             )
-        if not _same_weights(theirs, start) and not (
-            self.finished and _same_weights(_numbers_of(self.weights()), start)
+        if not same_weights(theirs, start) and not (
+            self.finished and same_weights(weight_numbers(self.weights()), start)
         ):
             raise PointsetError(
                 f"{self.path} holds a run that began with other weights: give another folder, or the model as it was "
@@ -134,16 +127,16 @@ class RunFolder:
             )
 
     def description(self) -> dict[str, Any]:
-        """The content of run.json."""
+        """Return the content of run.json."""
         return records.read_json(self.path / "run.json", self._anew, RunDescription)
 
     @property
     def finished(self) -> bool:
-        """True if the training is complete."""
+        """Return True if the training is complete."""
         return (self.path / "model.safetensors").exists()
 
     def history(self) -> list[EpochRow]:
-        """The finished epochs."""
+        """Return the finished epochs."""
 
         def parse(content: bytes) -> list[EpochRow]:
             return _checked([json.loads(line) for line in content.splitlines()])
@@ -151,7 +144,7 @@ class RunFolder:
         return records.parse(self.path / "history.jsonl", parse, "the history of a run", self._anew)
 
     def history_if_any(self) -> list[EpochRow]:
-        """The finished epochs; none if their file is missing."""
+        """Return the finished epochs; none if their file is missing."""
         return self.history() if (self.path / "history.jsonl").exists() else []
 
     def fitted(self, model: nn.Module, recipe: Recipe) -> "Fitted":
@@ -173,7 +166,7 @@ class RunFolder:
         self.write_history(checkpoint.history)
 
     def load(self) -> Checkpoint | None:
-        """The checkpoint, or None if there is none."""
+        """Return the checkpoint, or None."""
         if not self._checkpoint.exists():
             return None
         remedy = f"delete {self._checkpoint} and run the same training again from the beginning"
@@ -187,7 +180,7 @@ class RunFolder:
         self._checkpoint.unlink(missing_ok=True)
 
     def weights(self) -> Weights:
-        """The trained weights."""
+        """Return the trained weights."""
         begun = ("run.json", "selection.json")  # a model selection writes the second first
         if not any((self.path / name).exists() for name in begun):
             raise PointsetError(
@@ -211,72 +204,13 @@ class RunFolder:
         records.write_text(self.path / "history.jsonl", lines)
 
 
-def preparation_of(train: PointSets, recipe: Recipe) -> Preparation:
-    """How other shapes are prepared for a model: as in training. One of thinned clouds warns of fewer points."""
-    return replace(train.preparation, least=2 * THINNEST) if "thin" in recipe.augment else train.preparation
-
-
-def describe_run(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> dict[str, Any]:
-    """Describe a run of one process completely, so that it can be repeated."""
-    prepared = replace(preparation_of(train, recipe), local_features=getattr(model, "local_features", "none"))
-    data = train.describe() | {"preparation": prepared.as_dict()}
-    return {
-        "model": describe_model(model),
-        "recipe": recipe.as_dict(),
-        "seed": seed,
-        "data": data,
-        **({} if getattr(model, "temperature", 1.0) == 1.0 else {"temperature": model.temperature}),
-        "processes": 1,
-        **origin(),
-    }
-
-
-class InitialState(TypedDict):
-    """Numbers that identify the weights of a model before a training, and the names of its frozen parameters."""
-
-    norm: float
-    projection: float
-    frozen: list[str]
-
-
-def initial_state(model: nn.Module) -> InitialState:
-    """Describe the weights of a model for run.json; a PointsetError if no parameter can be trained."""
-    frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
-    if len(frozen) == len(list(model.parameters())):
-        raise PointsetError("all parameters of the model are frozen: set requires_grad of those to train to True")
-    return {**_numbers_of(model.state_dict()), "frozen": frozen}
-
-
-def _numbers_of(weights: Weights) -> InitialState:
-    """Return the norm of all weights, and their product with a fixed vector of the same length."""
-    tensors = [weights[name] for name in sorted(weights) if weights[name].is_floating_point()]
-    numbers = [tensor.detach().flatten().cpu().double() for tensor in tensors]
-    whole = torch.cat(numbers) if numbers else torch.zeros(1)
-    return {
-        "norm": float(whole.norm()),
-        "projection": float(whole @ torch.arange(len(whole)).double().sin()),
-        "frozen": [],
-    }
-
-
-def _same_weights(first: InitialState, second: InitialState) -> bool:
-    most = SAME_WEIGHTS * max(first["norm"], second["norm"])
-    return all(abs(first[name] - second[name]) <= most for name in ("norm", "projection"))  # type: ignore[literal-required]
-
-
-def describe_model(model: nn.Module) -> dict[str, Any]:
-    """The description of a model for run.json: its spec if it is from the zoo, otherwise its class."""
-    spec = getattr(model, "spec", None)
-    return spec.as_dict() if isinstance(spec, Spec) else {"class": type(model).__qualname__}
-
-
 def as_safetensors(weights: Weights) -> bytes:
-    """A state dict as a file."""
+    """Return a state dict as a file."""
     return save_tensors({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()})
 
 
 def _checked(rows: Any) -> list[EpochRow]:
-    """The rows of a history, whose values are numbers; a ValueError if they are not those of epochs 1, 2, ..."""
+    """Return the rows of a history, whose values are numbers; a ValueError if they are not those of epochs 1, 2, ..."""
     for kind in (list[dict[str, float | bool]], list[_Row]):
         msgspec.convert(rows, kind)
     if any(isinstance(value, bool) and name != "stopped" for row in rows for name, value in row.items()):
@@ -309,17 +243,17 @@ class Fitted:
 
     @property
     def seconds(self) -> float:
-        """Time spent in the epochs."""
+        """Return the time of the epochs."""
         return float(sum(row["seconds"] for row in self.history))
 
     @property
     def work(self) -> float:
-        """Seconds that depend little on other work of the machine: of the processor, or of the clock on a GPU."""
+        """Return the CPU time in seconds, or on a GPU the wall time."""
         return cpu_seconds(self.history)
 
 
 def cpu_seconds(history: list[EpochRow]) -> float:
-    """The seconds of the processor in some epochs, or of the clock on a GPU."""
+    """Return the CPU seconds of some epochs, or on a GPU the wall time."""
     return float(sum(row["processor_seconds" if "processor_seconds" in row else "seconds"] for row in history))
 
 
@@ -330,6 +264,6 @@ def make_fitted(model: nn.Module, history: list[EpochRow], recipe: Recipe) -> Fi
 
 
 def best_epoch(history: list[EpochRow]) -> int:
-    """The first epoch, counted from 1, of the highest validation accuracy; 0 for an empty history."""
+    """Return the first epoch, counted from 1, of the highest validation accuracy; 0 for an empty history."""
     scores = [row.get("validation_accuracy", -math.inf) for row in history]
     return scores.index(max(scores)) + 1 if scores else 0

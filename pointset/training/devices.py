@@ -18,7 +18,7 @@ WORTH = 1.1
 
 
 def find_device(name: str) -> torch.device:
-    """The device of that name; "auto" is the GPU if there is one, else the CPU."""
+    """Return the device of that name; "auto" is the GPU if there is one, else the CPU."""
     if name == "auto":
         return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     try:
@@ -31,10 +31,10 @@ def find_device(name: str) -> torch.device:
 
 @functools.cache
 def bfloat16_speed(device: str = "auto") -> float:
-    """The ratio of the speeds of products in bfloat16 and in float32 on a device, measured once per process.
+    """Return the ratio of the speeds of products in bfloat16 and in float32 on a device, measured once per process.
 
     It takes about a tenth of a second. The ratio is about 5 with AMX, and 0.3 on a processor without instructions for
-    bfloat16. On a CPU, the processor time of one thread is measured, which other work on the machine hardly affects.
+    bfloat16. On a CPU, the processor time of one thread is measured, which depends little on other processes.
     """
     on = find_device(device)
     clock, threads = (time.thread_time, torch_threads(1)) if on.type == "cpu" else (time.perf_counter, nullcontext())
@@ -55,7 +55,7 @@ def bfloat16_speed(device: str = "auto") -> float:
 
 
 def measured_precision(recipe: Recipe) -> Recipe:
-    """The recipe with the faster precision on this machine in place of "auto"."""
+    """Return the recipe with the faster precision on this machine in place of "auto"."""
     if recipe.precision == "auto":
         faster = bfloat16_speed(recipe.device) >= WORTH
         return recipe.changed({"precision": "bfloat16" if faster else "float32"})

@@ -91,10 +91,10 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
         self.model, self.up, self.device = model, up, device
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Load the model; nothing is learned from X.
+        """Load the model; X is not used.
 
         Raises:
-            InputError: the model does not exist, or `up` is no axis; a PointsetError and a ValueError.
+            InputError: the model does not exist, or `up` is not an axis; a PointsetError and a ValueError.
         """
         rows = [name for name in str(self.model).split("+") if name != "size"]
         baseline = f"{'+'.join(rows)}-svm"

@@ -21,8 +21,9 @@ from pointset.inputs import InputError
 from pointset.training.devices import find_device
 from pointset.training.embedding import CloudEstimator, clouds_of, value_errors
 from pointset.training.fine_tuning import transfer_recipe
+from pointset.training.fitting import fit
 from pointset.training.loading import load_model
-from pointset.training.loop import Fitted, fit
+from pointset.training.loop import Fitted
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for
 from pointset.zoo.options import ModelOptions
@@ -50,8 +51,8 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         model: a name of `list_models`, such as "isab16-pma"; a baseline, such as "features+surface-svm", which is
             fitted within seconds and reads coordinates alone; or a pretrained model of `list_pretrained`, which is
             fine-tuned with `transfer_recipe` and the fields of `recipe` that differ from the defaults.
-        points: of each set: every epoch draws as many from each cloud anew, and a prediction takes a fixed choice of as
-            many. None takes all.
+        points: of each set: every epoch draws other points from each cloud, and a prediction takes a fixed choice. None
+            takes all.
         normalize: of each cloud; see `DataOptions`.
         device: "auto" uses a GPU if there is one; otherwise a torch device name.
         random_state: of the weights, of all that is drawn in training, and of the validation split: a seed, a
@@ -131,7 +132,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
 
         Raises:
             InputError: X or y is not what the class describes, or an option is wrong; also a ValueError.
-            TypeError: there is another argument, such as sample_weight. It has no name of its own in the signature,
+            TypeError: there is another argument, such as sample_weight. It is not named in the signature,
                 because scikit-learn's tools, such as `BaggingClassifier`, pass it where they see it.
         """
         if others:

@@ -1,4 +1,4 @@
-"""A network for shapes of one's own: its recipe, its pretrained weights, and the plan of its training in a budget."""
+"""A network for a user's shapes: its recipe, its pretrained weights, and the plan of its training in a budget."""
 
 import dataclasses
 import math
@@ -14,7 +14,7 @@ from pointset.configuration import AttentionOptions, LocalFeatures
 from pointset.data.normalize import ABOUT
 from pointset.data.point_sets import PointSets
 from pointset.runs import records
-from pointset.training.loop import fit
+from pointset.training.fitting import fit
 from pointset.training.out_of_fold import FOLDS
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for, create_pretrained
@@ -41,7 +41,7 @@ FEWEST_STEPS, LEAST_STEPS, EPOCHS = 100, 600, 24
 
 
 def transfer_recipe(train: PointSets, **changes: Any) -> Recipe:
-    """Return the recipe for shapes of one's own, with changes: 24 epochs, and at least 600 steps."""
+    """Return the recipe for a user's shapes, with changes: 24 epochs, and at least 600 steps."""
     assert RECIPE.train_points is not None
     usual: dict[str, Any] = {"train_points": tuple(min(size, train.size) for size in RECIPE.train_points)}
     if "epochs" not in changes:
@@ -87,7 +87,7 @@ class Plan:
         took = time.process_time() - began
         spent += took
         whole = transfer_recipe(train).steps or 0
-        plans = [*((whole, folds) for folds in (FOLDS, 3, 2, 1)), (whole // 2, 1)]
+        plans = [(steps, folds) for steps in (whole, whole // 2) for folds in (FOLDS, 3, 2, 1)]
         affordable = (plan for plan in plans if spent + plan[0] * (plan[1] + 1) * step <= budget)
         # The usual budget pays for half of the steps on any machine: the time of a step depends on its other work.
         steps, folds = next(affordable, plans[-1] if budget >= BUDGET else (0, 1))

@@ -8,7 +8,7 @@ An `Objective` defines the training sets and the loss; `pointset.training.proces
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,29 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pointset.configuration import check, check_seed, closest_spelling
-from pointset.data.augmentations import SURROUNDINGS
 from pointset.data.batches import mixed_seed
-from pointset.data.dataset import PointSets
-from pointset.errors import PointsetError, quoted
-from pointset.inputs import require_model
+from pointset.errors import PointsetError
 from pointset.runs.progress import on_terminal, progress_bar
-from pointset.training.baselines import baseline_of, fit_baseline
-from pointset.training.checkpoints import (
-    Callback,
-    Checkpoint,
-    EpochRow,
-    Fitted,
-    RunFolder,
-    Weights,
-    best_epoch,
-    describe_run,
-    initial_state,
-    make_fitted,
-    preparation_of,
-)
-from pointset.training.devices import find_device, measured_precision
-from pointset.training.objectives import Classification, Objective, SetLoss
+from pointset.training.checkpoints import Callback, Checkpoint, EpochRow, Fitted, RunFolder, best_epoch, make_fitted
+from pointset.training.descriptions import Weights
+from pointset.training.devices import find_device
+from pointset.training.objectives import Objective
 from pointset.training.optimization import (
     OptimizerBuilder,
     built_optimizer,
@@ -50,107 +34,6 @@ from pointset.training.optimization import (
 )
 from pointset.training.processes import Processes, join_processes
 from pointset.training.recipe import Recipe
-from pointset.zoo.classifiers import Classifier
-from pointset.zoo.local_feature_inputs import fit_local_features
-from pointset.zoo.models import set_preparation
-
-INSTEAD = {
-    **dict.fromkeys(("loss_fn", "criterion", "loss_function", "objective"), "loss, called as loss(logits, labels)"),
-    **dict.fromkeys(
-        ("scheduler", "lr_scheduler", "schedule"),
-        "Recipe(schedule=...), a function of (step, steps) that returns the factor of the learning rate",
-    ),
-    **dict.fromkeys(("optim", "opt"), "optimizer, called as optimizer(parameters)"),
-    **dict.fromkeys(("callback", "on_epoch"), "callbacks, a list of functions that get the row of each epoch"),
-    **dict.fromkeys(("epochs", "lr", "learning_rate", "batch_size"), "recipe, such as Recipe(epochs=30)"),
-}
-"""Arguments that users of other libraries give, and what does the same."""
-
-
-def fit(
-    model: nn.Module,
-    train: PointSets,
-    recipe: Recipe | None = None,
-    *,
-    loss: SetLoss | None = None,
-    optimizer: OptimizerBuilder | None = None,
-    callbacks: Sequence[Callback] = (),
-    seed: int = 0,
-    run: str | Path | None = None,
-    progress: bool = True,
-    **unknown: Any,
-) -> Fitted:
-    """Train a classifier. Under a launcher, all processes call this function and get the same result.
-
-    Args:
-        model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; trained in place. `train.inputs` is d.
-            A zoo model then has the classes and the preparation: `model.predict(X)` takes clouds in any unit.
-        train: the training sets; the recipe's validation split is cut from them, class by class.
-        recipe: see `Recipe`; default: `Recipe()`.
-        loss: called as `loss(logits [B, classes], labels [B]) -> []`, a mean over the batch, such as
-            `torch.nn.CrossEntropyLoss()`, in place of the recipe's cross entropy; `label_smoothing` then has no effect.
-        optimizer: called once as `optimizer(parameters) -> torch.optim.Optimizer`, such as
-            `partial(torch.optim.RMSprop, lr=1e-3)`, in place of the recipe's optimizer, learning rate and weight decay.
-            The learning rate of each of its groups is multiplied by the recipe's warm-up and schedule.
-        callbacks: each is called after every epoch with a copy of its row of the history, before the row is saved;
-            under a launcher, in the main process alone. If one returns True (the value itself), the run ends there, is
-            finished, and its last row has `stopped`. An epoch that is repeated after a kill calls them again.
-        seed: seed of order, subsets, augmentation, dropout and the validation split.
-        run: folder for checkpoints and history. An unfinished run in it is continued, and a finished one is loaded.
-        progress: show progress: a bar on a terminal, otherwise a line every half minute.
-
-    Returns:
-        The trained model, and a row for each epoch.
-
-    Raises:
-        PointsetError: the folder holds another run (of other data, recipe, seed, initial weights, frozen parameters,
-            loss or optimizer), is in use by another process or is damaged, the device is not available, the sets are of
-            one class, all parameters are frozen, the model takes other `inputs` than `train.inputs` or has another
-            number of logits than the sets have classes, or the loss became infinite or NaN (a shape that is not finite
-            is named).
-        TypeError: there is another argument.
-
-    Example:
-        >>> fitted = pointset.fit(model, train, pointset.Recipe(epochs=2), progress=False)
-        >>> len(fitted.history), fitted.model is model
-        (2, True)
-    """
-    refuse_unknown(unknown)
-    require_model(model)
-    check("train", train, PointSets)
-    if not isinstance(recipe, Recipe | None):
-        raise PointsetError(f"recipe must be a Recipe or None, got {quoted(recipe)}")
-    recipe = recipe or Recipe()
-    check_seed(seed)
-    train.require_inputs(model)
-    if baseline_of(model):
-        set_preparation(model, train.classes, train.preparation)
-        return fit_baseline(model, train, recipe, seed, run, progress)
-    if isinstance(model, Classifier):
-        model.by_thresholds = recipe.ordered == "thresholds"
-    recipe = measured_precision(recipe)
-    start = initial_state(model)
-    fit_local_features(model, train)
-    # Augmentations that change a point's neighbours come first: the model then computes local features in the batch.
-    is_computed_in_batch = any(name in SURROUNDINGS for name in recipe.augment)
-    sets = train if is_computed_in_batch else train.with_local_features(getattr(model, "local_features", "none"))
-    objective = Classification(sets, recipe, seed, loss)
-    training = Training(model, objective, recipe, seed, optimizer=optimizer, callbacks=callbacks)
-
-    def description() -> dict[str, Any]:
-        return describe_run(model, train, recipe, seed) | objective.describe() | {"start": start}
-
-    fitted = training.fit(run, description, progress)
-    set_preparation(model, train.classes, preparation_of(train, recipe))
-    objective.warn_of_chance(fitted.history[-1]["loss"])
-    return fitted
-
-
-def refuse_unknown(arguments: Mapping[str, Any]) -> None:
-    """Raise a TypeError for an argument that `fit` does not have, with the one that does the same."""
-    for name in arguments:
-        near = INSTEAD.get(name) or closest_spelling(name, ["loss", "optimizer", "callbacks", "seed", "run", "recipe"])
-        raise TypeError(f"fit has no argument {quoted(name)}: use {near}")
 
 
 class Training:
@@ -252,7 +135,7 @@ class Training:
         if not math.isfinite(means["loss"]):
             cause = "lower learning_rate, or set clip_norm if it is off"
             if not untrained.isfinite():
-                cause = "before its first step the model gave no finite numbers: check its options, or your own parts"
+                cause = "before its first step the model gave no finite numbers: check its options and custom modules"
             cause = self.objective.fault() or cause
             raise PointsetError(f"the loss became {means['loss']} in epoch {epoch + 1}: {cause}")
         return {**means, "learning_rate": rate}

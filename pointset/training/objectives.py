@@ -55,31 +55,31 @@ class Objective(ABC):
 
     @abstractmethod
     def batches(self, epoch: int) -> Iterator[Any]:
-        """The batches of one epoch, from 0; they depend on nothing that ran before."""
+        """Yield the batches of one epoch, from 0, independent of all that ran before."""
 
     def size(self, batch: Any) -> int:
-        """Number of sets in a batch."""
+        """Return the number of sets in a batch."""
         return len(batch[0])
 
     def weight(self, batch: Any) -> float:
-        """Weight of a batch's mean loss where parts of a batch are combined."""
+        """Return the weight of a batch's mean loss where parts of a batch are combined."""
         return self.size(batch)
 
     def output(self, model: nn.Module, batch: Any, device: torch.device) -> Tensor:
-        """Output of the model for a batch, in float32."""
+        """Return the output of the model for a batch, in float32."""
         sets, mask, *_ = batch
         return require_tensor(model(sets.to(device), None if mask is None else mask.to(device)), model).float()
 
     @abstractmethod
     def loss(self, output: Tensor, batch: Any) -> Loss:
-        """The value to minimise, and the sums of the metrics."""
+        """Return the value to minimise, and the sums of the metrics."""
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:
-        """Further metrics of an epoch, on sets that are not trained on."""
+        """Return further metrics of an epoch, on sets that are not trained on."""
         return {}
 
     def fault(self) -> str:
-        """A description of a fault in the sets, or empty; called when the loss is not finite."""
+        """Return a description of a fault in the sets, or empty; called when the loss is not finite."""
         return ""
 
 
@@ -124,7 +124,7 @@ class Classification(Objective):
         unused = {"class_weights": recipe.class_weights, "ordered": recipe.ordered, "augment with cutmix": self.mix}
         for name, value in unused.items():
             if own_loss is not None and value is not None:
-                raise PointsetError(f"{name} cannot be used with a loss of your own: leave out one of the two")
+                raise PointsetError(f"{name} cannot be used with a custom loss: leave out one of the two")
 
     def describe(self) -> dict[str, Any]:
         """Describe the validation split by its indices in the training sets, and a user's loss, for run.json."""
@@ -168,7 +168,7 @@ class Classification(Objective):
         return value.reshape(())
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Every shape once, in random order, in sets of the recipe's sizes."""
+        """Yield every shape once, in random order, in sets of the recipe's sizes."""
         recipe, seed = self.recipe, self.seed
         epochs = math.ceil(recipe.total_steps(self.steps_per_epoch) / self.steps_per_epoch)
         between = recipe.sizes(epoch, epochs)
@@ -178,17 +178,17 @@ class Classification(Objective):
         )
 
     def fault(self) -> str:
-        """The first shape that is not finite or far too large, in words; empty if there is none."""
+        """Return a sentence on the first shape that is not finite or far too large; empty if there is none."""
         return self.train.point_cache.fault(self.train.rows.tolist(), self.train.options.normalize)
 
     def weight(self, batch: Batch) -> float:
-        """The sum of the weights of the labels, by which `cross_entropy` divides; without weights the size."""
+        """Return the sum of the weights of the labels, by which `cross_entropy` divides; without weights the size."""
         if self.weights is None:
             return self.size(batch)
         return self.weights[batch.labels].sum().item()
 
     def loss(self, output: Float[Tensor, "B classes"], batch: Batch) -> Loss:
-        """Cross entropy with label smoothing, and the number of correct predictions.
+        """Return the cross entropy with label smoothing, and the number of correct predictions.
 
         A mixed set has the cross entropies of both classes, weighted by their shares of the points; the correct
         prediction is the class of the larger share.
@@ -219,7 +219,7 @@ class Classification(Objective):
         return Loss(mean, [(output.detach().argmax(dim=1) == labels).sum()])
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:
-        """The accuracy on the validation split, if there is one."""
+        """Return the accuracy on the validation split, if there is one."""
         if self.validation is None:
             return {}
         return {"validation_accuracy": evaluate_in_training(model, self.validation).accuracy}
@@ -228,7 +228,7 @@ class Classification(Objective):
 def ordered_losses(
     output: Float[Tensor, "B classes"], labels: Int[Tensor, " B"], ordered: Literal["soft", "thresholds"]
 ) -> Float[Tensor, " B"]:
-    """The loss of each set for classes 0, 1, ... in their order, from K outputs z; see `Recipe.ordered`.
+    """Return the loss of each set for classes 0, 1, ... in their order, from K outputs z; see `Recipe.ordered`.
 
     "soft" is the cross entropy with d_k = exp(-|k - label|) / sum. "thresholds" is the mean cross entropy of the K - 1
     questions "is it of class k or a later one?", whose logits are t_k = z_k - z_(k - 1).
@@ -242,7 +242,7 @@ def ordered_losses(
 
 
 def drawn_size(between: SizeRange, seed: int, epoch: int, batch: int) -> int:
-    """Points of the sets of a batch: log-uniform between two bounds, both included, from (seed, epoch, batch) alone.
+    """Return the points of the sets of a batch: log-uniform between two bounds, from (seed, epoch, batch) alone.
 
     Sizes of 64 to 128 are as frequent as those of 512 to 1,024; uniform draws would take half as long again.
     """
@@ -269,7 +269,7 @@ def require_sizes(train: PointSets, recipe: Recipe) -> None:
 
 
 def class_weights(wanted: str, labels: Tensor, classes: Sequence[str]) -> Float[Tensor, " classes"]:
-    """The weights that `Recipe.class_weights` means for the labels of training."""
+    """Return the weights of the classes by `Recipe.class_weights`, for the labels of training."""
     counts = torch.bincount(labels, minlength=len(classes)).float()
     if wanted == "balanced":
         weights = counts.clamp(min=1).rsqrt()

@@ -31,7 +31,7 @@ OptimizerBuilder = Callable[[Iterator[nn.Parameter]], Optimizer]
 
 
 def uncompiled(optimizer: type[T]) -> type[T]:
-    """The optimizer with the same steps, without torch's compiler, whose import takes as long as that of torch itself.
+    """Return the optimizer without torch's compiler, whose import takes as long as that of torch itself.
 
     `torch.optim` imports the compiler when an optimizer is made, only to exclude some methods from compilation. The
     functions that these methods wrap do the same and import nothing.
@@ -48,7 +48,7 @@ SGD = uncompiled(torch.optim.SGD)
 
 
 def make_optimizer(model: nn.Module, recipe: Recipe) -> Optimizer:
-    """The recipe's optimizer; decay on matrices only, never on norms, biases, inducing points or seeds."""
+    """Return the recipe's optimizer; decay on matrices only, never on norms, biases, inducing points or seeds."""
     undecayed = {
         id(parameter)
         for module in model.modules()

@@ -1,4 +1,4 @@
-"""Several processes for one training, each with a device of its own, through Hugging Face Accelerate; usually one.
+"""Several processes for one training, each on one device, through Hugging Face Accelerate; usually one.
 
 Every process draws the whole batch of the recipe and works on every world-th row, starting at its rank. The processes
 add up the gradient of the mean loss over the whole batch. DistributedDataParallel would average over processes instead
@@ -30,14 +30,14 @@ class Processes:
             self.rank, self.world = accelerator.process_index, accelerator.num_processes
 
     def share(self, batch: Any) -> Any:
-        """Rows rank, rank + world, ... of a named tuple of tensors; none of a batch that is too short."""
+        """Return rows rank, rank + world, ... of a named tuple of tensors; none of a batch that is too short."""
         if self.world == 1:
             return batch
         rows = slice(self.rank, None, self.world)
         return type(batch)(*(None if column is None else column[rows] for column in batch))
 
     def sum(self, numbers: Tensor) -> Tensor:
-        """Numbers [k] added up over the processes, the same to the last bit in all of them."""
+        """Return numbers [k] added up over the processes, the same to the last bit in all of them."""
         return numbers if self.world == 1 else self.accelerator.reduce(numbers, reduction="sum")
 
     def sum_gradients(self, model: nn.Module) -> None:
@@ -54,7 +54,7 @@ class Processes:
                 parameter.grad = gradient.view_as(parameter).to(parameter.dtype)
 
     def from_main(self, work: Callable[[], T]) -> T:
-        """The result of `work` in the main process, rank 0, sent to the others; plain data, or tensors on the CPU."""
+        """Return the result of `work` in the main process, rank 0, sent to the others; plain data, or CPU tensors."""
         if self.world == 1:
             return work()
         from accelerate.utils import broadcast_object_list
@@ -81,7 +81,7 @@ class Processes:
 
 
 def world_size() -> int:
-    """The number of processes that the launcher has started for one training; 1 without a launcher."""
+    """Return the number of processes that the launcher has started for one training; 1 without a launcher."""
     if "WORLD_SIZE" in os.environ:
         return int(os.environ["WORLD_SIZE"])
     if os.environ.get("ACCELERATE_USE_CPU", "").lower() == "true" and "MASTER_ADDR" in os.environ:
@@ -93,7 +93,7 @@ def world_size() -> int:
 
 
 def is_main() -> bool:
-    """True for the process that writes and prints: the first, or the only one."""
+    """Return True for the process that writes and prints: the first, or the only one."""
     return world_size() == 1 or os.environ.get("RANK", "0") == "0"
 
 

@@ -117,12 +117,12 @@ class Recipe(Checked):
             super()._check(name, value, kind)
 
     def total_steps(self, per_epoch: int) -> int:
-        """Number of optimizer steps, with so many in an epoch."""
+        """Return the number of optimizer steps, from the number in an epoch."""
         usual = max(USUAL_EPOCHS * per_epoch, USUAL_STEPS)
         return self.steps or max(usual if self.epochs is None else self.epochs * per_epoch, self.least_steps or 0)
 
     def sizes(self, epoch: int, epochs: int) -> SizeRange | None:
-        """The fewest and the most points of training sets in an epoch, from 0; None if the dataset decides.
+        """Return the fewest and the most points of training sets in an epoch, from 0; None if the dataset decides.
 
         They change from `train_points` to `last_points` by a constant factor per epoch.
         """
@@ -144,14 +144,14 @@ class Recipe(Checked):
 
     @property
     def sizes_in_words(self) -> str:
-        """The number of points of training sets as text; empty if it is that of evaluated sets."""
+        """Return the number of points of training sets as text; empty if it is that of evaluated sets."""
         ranges = filter(None, (self.train_points, self.last_points))
         words = [" to ".join(map(str, dict.fromkeys(bounds))) + " points" for bounds in ranges]
         return ", at the end of ".join(words)
 
     @property
     def decay(self) -> float:
-        """The weight decay: as asked, or the optimizer's own."""
+        """Return the weight decay, or the default of the optimizer."""
         if self.weight_decay is not None:
             return self.weight_decay
         return 0.01 if self.optimizer in ("adamw", "muon") else 0.0

@@ -1,4 +1,4 @@
-"""Model selection within a budget for a folder of one's own: `pointset train` without the name of a model.
+"""Model selection within a budget for a user's folder: `pointset train` without the name of a model.
 
 Three candidates are compared by out-of-fold predictions of training shapes: `svm`, a support vector machine on surface
 features and the embeddings of pretrained networks; `network`, a pretrained network with local features, fine-tuned; and
@@ -26,10 +26,11 @@ from pointset.runs import records
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.records import write_or_compare
 from pointset.training.baselines import baseline_of, extract_rows, fit_head, set_pose
-from pointset.training.checkpoints import Fitted, RunFolder, cpu_seconds, describe_run
+from pointset.training.checkpoints import Fitted, RunFolder, cpu_seconds
+from pointset.training.descriptions import describe_run
 from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
+from pointset.training.fitting import fit
 from pointset.training.loading import load_model
-from pointset.training.loop import fit
 from pointset.training.objectives import require_classes
 from pointset.training.out_of_fold import (
     FOLDS,
@@ -89,7 +90,7 @@ def select_model(
     progress: bool = True,
     on_candidate: Callable[[Candidate], object] | None = None,
 ) -> ModelSelection:
-    """Select and fit the best model for one's own shapes, as `pointset train` without a name does.
+    """Select and fit the best model for a user's shapes, as `pointset train` without a name does.
 
     The steps of the network depend on the data alone; the budget only cuts: five folds to one, half of the steps, the
     network, and `reason` says so. The support vector machine is fitted whatever the budget is. If interrupted, the same
@@ -99,7 +100,7 @@ def select_model(
         train: the training shapes.
         budget: CPU seconds for selection and training.
         seed: of folds, weights and order.
-        run: folder for the result; the network has a run of its own in `run`/network. None keeps nothing.
+        run: folder for the result; the run of the network is in `run`/network. None keeps nothing.
         progress: show progress.
         on_candidate: called with each candidate after its out-of-fold predictions.
 
@@ -171,12 +172,13 @@ class _Selection:
         self.on_candidate, self.labels = on_candidate, train.labels
         self.grouping, self.folds = draw_folds(train.grouping, self.labels, seed)
         self.calibrated = True
-        """False if temperatures are 1, because predictions for unseen groups are no better than class frequencies."""
+        """False if temperatures are 1, because out-of-fold predictions are not better than class frequencies."""
 
     def run(self, budget: float) -> ModelSelection:
         """Predict out of fold with each candidate, select one, and fit it to all shapes."""
         began = time.process_time()
-        svm, logits, seconds = create_for(self.train, self._svm_name(), seed=self.seed), {}, {}
+        name = SVM_MODEL_ANY_POSE if self.train.options.normalize == "principal-axes" else SVM_MODEL
+        svm, logits, seconds = create_for(self.train, name, seed=self.seed), {}, {}
         logits[SVM] = self._svm_out_of_fold(svm)
         seconds[SVM] = time.process_time() - began
         self.on_candidate(self._assess(SVM, logits, seconds))
@@ -191,8 +193,8 @@ class _Selection:
         usual = ENSEMBLE if plan.has_network else SVM
         name, reason = select_candidate(logits, self.labels, self.grouping.groups, usual)
         model, history = self._fit(name, svm, plan)
-        if name != SVM:  # its head has a temperature
-            model.temperature = self._temperature(logits[name])
+        if name != SVM and self.calibrated:  # the head of the support vector machine has a temperature
+            model.temperature = out_of_fold_temperature(logits[name], self.labels, self.grouping.groups) or 1.0
         evaluated = self.labels[predicted(logits[name])].unique().tolist()
         selection = ModelSelection(
             Fitted(model.eval(), history, len(history)),
@@ -205,13 +207,10 @@ class _Selection:
         )
         return selection if self.folder is None else self._saved(selection, plan.steps, self.folder)
 
-    def _svm_name(self) -> str:
-        return SVM_MODEL_ANY_POSE if self.train.options.normalize == "principal-axes" else SVM_MODEL
-
     def _svm_out_of_fold(self, svm: nn.Module) -> Tensor:
         """Fit the support vector machine to all shapes, and return its out-of-fold logits at its temperature.
 
-        Groups are dropped if the predictions for unseen groups are no better than class frequencies.
+        Groups are dropped if the predictions for unseen groups are not better than class frequencies.
         """
         baseline = baseline_of(svm)
         assert baseline is not None
@@ -274,10 +273,6 @@ class _Selection:
         set_preparation(model, self.train.classes, self.train.preparation)
         return model, history
 
-    def _temperature(self, logits: Tensor) -> float:
-        fitted = out_of_fold_temperature(logits, self.labels, self.grouping.groups) if self.calibrated else None
-        return fitted or 1.0
-
     def _assess(self, name: str, logits: dict[str, Tensor], seconds: dict[str, float]) -> Candidate:
         return assess(name, logits[name], self.labels, self.grouping.groups, seconds[name])
 
@@ -286,7 +281,7 @@ class _Selection:
         sentences = []
         if self.train.grouping and not self.grouping:
             sentences.append(
-                "folds are drawn without groups, because with them a class has no training shape or predictions are no "
+                "folds are drawn without groups: with them a class has no training shape, or predictions are not "
                 f"better than class frequencies: the accuracy may be optimistic; give --groups {WHAT_GROUPS_TAKES}"
             )
         if not self.calibrated:
@@ -303,17 +298,10 @@ class _Selection:
         recipe = transfer_recipe(self.train, steps=max(steps, 1))
         if not folder.finished:
             folder.describe(describe_run(model, self.train, recipe, self.seed))
-            result: _Result = {
-                "name": selection.name,
-                "reason": selection.reason,
-                "sentences": list(selection.sentences),
-                "groups": grouping.groups.tolist(),
-                "origin": grouping.origin,
-                "example": grouping.example,
-                "candidates": [dataclasses.asdict(candidate) for candidate in selection.candidates],
-                "evaluated": list(selection.evaluated),
-            }
-            records.write_json(folder.path / RESULT, result)
+            fields = {name: getattr(selection, name) for name in ("name", "reason", "sentences", "evaluated")}
+            groups = {"groups": grouping.groups.tolist(), "origin": grouping.origin, "example": grouping.example}
+            candidates = [dataclasses.asdict(candidate) for candidate in selection.candidates]
+            records.write_json(folder.path / RESULT, fields | groups | {"candidates": candidates})
             folder.write_history(selection.fitted.history)
             folder.finish(model.state_dict())
         return dataclasses.replace(selection, fitted=folder.fitted(model, recipe))

@@ -24,7 +24,7 @@ from pointset.data.batches import Batch
 from pointset.data.dataset import PointSets
 from pointset.data.reload import load_like
 from pointset.evaluation import evaluate
-from pointset.training.checkpoints import describe_run
+from pointset.training.descriptions import describe_run
 from pointset.training.devices import measured_precision
 from pointset.training.loading import load_model
 from pointset.training.loop import Training

@@ -25,7 +25,7 @@ from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import PointSets
 from pointset.training.baselines import baseline_of, extract_rows, set_pose
 from pointset.training.fine_tuning import RECIPE, transfer_recipe
-from pointset.training.loop import fit
+from pointset.training.fitting import fit
 from pointset.zoo.models import create_model
 from pointset.zoo.predicting import embed_rows, predict
 

@@ -23,7 +23,7 @@ from torch import Tensor
 from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import PointSets
 from pointset.training.fine_tuning import NETWORK_MODEL, transfer_recipe
-from pointset.training.loop import fit
+from pointset.training.fitting import fit
 from pointset.training.selection import select_model
 from pointset.zoo.models import create_for
 from pointset.zoo.predicting import predict

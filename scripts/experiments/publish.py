@@ -31,7 +31,8 @@ from pointset.evaluation.predictions import validation_temperature
 from pointset.evaluation.robustness import robustness_of
 from pointset.explain.support import exact_support
 from pointset.runs import records
-from pointset.training.checkpoints import Weights, as_safetensors
+from pointset.training.checkpoints import as_safetensors
+from pointset.training.descriptions import Weights
 from pointset.training.loading import load_model
 from pointset.zoo.pretrained import FOLDER
 

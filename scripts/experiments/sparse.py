@@ -15,8 +15,8 @@ import torch
 from saved import run as run_app
 
 from pointset.data.reload import load_like
+from pointset.training.fitting import fit
 from pointset.training.loading import load_model
-from pointset.training.loop import fit
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import build_model
 

@@ -23,7 +23,7 @@ from pointset.evaluation import evaluate
 from pointset.explain.support import exact_support
 from pointset.runs.atomic import write_for_user
 from pointset.training.fine_tuning import transfer_recipe
-from pointset.training.loop import fit
+from pointset.training.fitting import fit
 from pointset.viz.charts import Dot, draw_frontier, label_axes, line_style, make_panels, with_legend
 from pointset.zoo.models import create_model
 from pointset.zoo.options import ModelOptions

@@ -288,6 +288,7 @@ def test_the_clock_only_cuts_the_network_and_that_is_said(train, monkeypatch):
     assert plan(36110.0) == (600, FOLDS, "")
     assert plan(24110.0) == (600, 3, "")
     assert plan(12110.0) == (600, 1, "")
+    assert plan(9110.0)[:2] == (300, 2)
     for budget in (6110.0, BUDGET):  # the usual budget pays for half of the steps whatever the clock says
         *numbers, cut = plan(budget)
         assert numbers == [300, 1]
