@@ -295,7 +295,7 @@ def test_a_loss_and_a_schedule_do_what_they_compute(train):
         (
             {"loss": nn.CrossEntropyLoss(), "recipe": replace(SHORT, class_weights="balanced")},
             PointsetError,
-            "class_weights cannot be used with a loss of your own",
+            "class_weights cannot be used with a custom loss",
         ),
     ],
 )

@@ -164,7 +164,7 @@ def solids(count: int, seed: int, points: int = 256) -> tuple[np.ndarray, list[i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["rff-mean", "rff-max", "rffp-max", "rff-pma"])
+@pytest.mark.parametrize("name", ["rff-max", "rffp-max"])
 def test_defaults_of_a_recipe_learn_simple_solids(name):
     model = pointset.create_model(name, classes=3, dim=64)
     recipe = Recipe(learning_rate=3e-3)
