@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pointset.nn.fast.tiles import TILE
 from pointset.nn.fast.tracing import have_values
 from pointset.nn.masks import Mask
 
@@ -45,10 +46,12 @@ class Dropout(nn.Dropout):
         dropped = round(self.p * LEVELS)
         if X.device.type != "cpu" or not have_values(X) or dropped == LEVELS:
             return super().forward(X)
-        draws = torch.empty(-(-X.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
-        words = draws.view(torch.int16)[: X.numel()].view(X.shape)  # uniform from -2^15 to 2^15 - 1
-        keep = torch.ge(words, dropped - LEVELS // 2, out=torch.empty_like(X, requires_grad=False))
-        return X * keep.mul_(LEVELS / (LEVELS - dropped))
+        keep = torch.empty_like(X, requires_grad=False, memory_format=torch.contiguous_format)
+        for tile in keep.view(-1).split(TILE):  # in the processor's cache
+            draws = torch.empty(-(-len(tile) // 4), dtype=torch.int64).random_(-(2**63), None)
+            words = draws.view(torch.int16)[: len(tile)]  # uniform from -2^15 to 2^15 - 1
+            torch.ge(words, dropped - LEVELS // 2, out=tile).mul_(LEVELS / (LEVELS - dropped))
+        return X * keep
 
 
 @contextmanager
