@@ -41,7 +41,7 @@ def machine() -> dict[str, Any]:
     accelerator = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
         "system": f"{platform.system()} {platform.machine()}",
-        "cores": os.cpu_count(),
+        "cores": os.cpu_count() or 1,
         "accelerator": accelerator,
         "threads": torch.get_num_threads(),
     }

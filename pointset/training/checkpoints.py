@@ -101,8 +101,8 @@ class RunFolder:
             file.unlink(missing_ok=True)
         elif not file.exists():
             raise PointsetError(
-                f"{file} is missing, which describes what was trained there: restore it from a copy, or delete "
-                f"{self.path} and run the same training again"
+                f"{file} is missing, which describes what was trained there: restore it from a copy, or train in "
+                "another folder"
             )
         write_or_compare(file, description, DECISIVE, "run")
         if "start" in description:
@@ -192,7 +192,7 @@ class RunFolder:
 
     @property
     def _anew(self) -> str:
-        return f"delete {self.path} and run the same training again"
+        return "train in another folder"
 
     @property
     def _checkpoint(self) -> Path:

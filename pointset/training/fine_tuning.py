@@ -96,7 +96,7 @@ class Plan:
     @classmethod
     def read(cls, file: Path) -> Self:
         """Return the plan of an interrupted training."""
-        remedy = f"delete {file.parent} and run the same training again"
+        remedy = "train in another folder"
         return msgspec.convert(records.read_json(file, remedy, cls), cls)
 
     @property

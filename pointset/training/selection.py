@@ -143,7 +143,7 @@ def refuse_other_run(run: str | Path) -> None:
 
 def _read_again(folder: RunFolder) -> ModelSelection:
     """Return the selection that a folder holds, without fitting anything."""
-    remedy = f"delete {folder.path} and run the same training again"
+    remedy = "train in another folder"
     result = records.read_json(folder.path / RESULT, remedy, _Result)
     history = folder.history()
     return ModelSelection(

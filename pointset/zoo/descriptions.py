@@ -11,7 +11,7 @@ from pointset.errors import PointsetError, quoted
 
 class _Machine(TypedDict):
     system: str
-    cores: int | None
+    cores: int
     accelerator: str | None
     threads: int
 

@@ -171,7 +171,10 @@ def read_manifest(folder: Path) -> Manifest:
         if content["format"] != CACHE_FORMAT:
             raise PointsetError(f"it has format {content['format']}, expected {CACHE_FORMAT}")
         entries = msgspec.convert(content["shapes"], tuple[CacheEntry, ...])
-        return Manifest(content["folder"], tuple(content["classes"]), msgspec.convert(content, Sampling), entries)
+        sampling = msgspec.convert(content, Sampling)
+        if lacking := [entry for entry in entries if not entry.skipped and {*entry.checksums} != {*sampling.arrays}]:
+            raise ValueError(f"{lacking[0].name} has no checksums of its arrays")
+        return Manifest(content["folder"], tuple(content["classes"]), sampling, entries)
     except FileNotFoundError as error:
         raise PointsetError(f"{MANIFEST_FILE} is missing") from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
