@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pointset.data.readers import dae, las, obj, off, pcd, ply, scenes, stl, tables
 from pointset.data.readers.clouds import (
     AXES,
     COLOR_COLUMNS,
@@ -19,39 +20,30 @@ from pointset.data.readers.clouds import (
     require_cloud,
     require_finite,
 )
-from pointset.data.readers.dae import parse_dae
 from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, is_mesh_file, naming, require_shape_file
-from pointset.data.readers.las import las_columns
 from pointset.data.readers.meshes import Mesh, MeshError
-from pointset.data.readers.obj import obj_columns, parse_obj
-from pointset.data.readers.off import off_columns, parse_off
-from pointset.data.readers.pcd import pcd_columns
-from pointset.data.readers.ply import parse_ply, ply_columns
-from pointset.data.readers.scenes import parse_scene
-from pointset.data.readers.stl import parse_stl
-from pointset.data.readers.tables import npy_columns, npz_columns, text_columns
 from pointset.runs.files import read_file
 
 SOME_FACES = 1024
 """Faces whose areas are computed at a time."""
 MESHES: dict[str, Callable[[bytes, str], Mesh]] = {
-    ".off": parse_off,
-    ".obj": parse_obj,
-    ".stl": parse_stl,
-    ".dae": parse_dae,
+    ".off": off.parse_off,
+    ".obj": obj.parse_obj,
+    ".stl": stl.parse_stl,
+    ".dae": dae.parse_dae,
 }
-"""Readers of meshes by suffix, from the content and the name of a file; PLY is mapped, the rest are scenes."""
+"""Readers of meshes by suffix, from the content and the name of a file; PLY is mapped, others are read by trimesh."""
 CLOUDS: dict[str, Callable[[Path, Sequence[str]], Columns]] = {
-    ".npy": npy_columns,
-    ".npz": npz_columns,
-    ".ply": ply_columns,
-    ".obj": obj_columns,
-    ".off": off_columns,
-    ".pcd": pcd_columns,
-    ".las": las_columns,
-    ".laz": las_columns,
+    ".npy": tables.npy_columns,
+    ".npz": tables.npz_columns,
+    ".ply": ply.ply_columns,
+    ".obj": obj.obj_columns,
+    ".off": off.off_columns,
+    ".pcd": pcd.pcd_columns,
+    ".las": las.las_columns,
+    ".laz": las.las_columns,
 }
-"""Readers of point clouds by suffix, from a path and the names of the wanted features; all others are text."""
+"""Readers of point clouds by suffix, from a path and the names of the features; others are text."""
 
 
 def read_mesh(path: str | Path) -> Mesh:
@@ -81,7 +73,11 @@ def read_mesh(path: str | Path) -> Mesh:
     with naming(path, MeshError):
         require_shape_file(path, MESH_SUFFIXES)
         suffix = path.suffix.lower()
-        mesh = parse_ply(path) if suffix == ".ply" else MESHES.get(suffix, parse_scene)(read_file(path), str(path))
+        mesh = (
+            ply.parse_ply(path)
+            if suffix == ".ply"
+            else MESHES.get(suffix, scenes.parse_scene)(read_file(path), str(path))
+        )
         if not _has_area(mesh):
             raise MeshError(f"has no area: every face is degenerate, {len(mesh.faces):,} in all")
         corner = far_corner(mesh.vertices.min(axis=0), mesh.vertices.max(axis=0))
@@ -165,7 +161,7 @@ def read_columns(path: Path, features: Sequence[str] = ()) -> Columns:
         require_shape_file(path, CLOUD_SUFFIXES)
         if is_mesh_file(path):
             raise CloudError("is a mesh, among point clouds: keep them in two folders, or sample points on it")
-        columns = CLOUDS.get(path.suffix.lower(), text_columns)(path, features)
+        columns = CLOUDS.get(path.suffix.lower(), tables.text_columns)(path, features)
         if not len(columns["x"]):
             raise CloudError("expected a point cloud, found no point")
         return columns
