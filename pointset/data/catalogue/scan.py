@@ -117,13 +117,14 @@ def _scan(tree: FileTree, folder: Path, inside: str, most: int) -> None:
     depth = inside.count("/")
     for name, entry in _entries(tree, folder):
         path, content = Path(entry.path), content_by_name(name)
-        if path.is_dir():
+        item = path if entry.is_symlink() else entry  # an entry knows its type, but fails for rings of links
+        if item.is_dir():
             if entry.is_symlink() and (depth >= most or folder.resolve().is_relative_to(path.resolve())):
                 continue
             if depth < most:
                 tree.folders.append(inside + name)
             _scan(tree, path, f"{inside}{name}/", most)
-        elif path.exists() and not path.is_file():  # a pipe or a device; reading a dangling link reports an error
+        elif not item.is_file() and path.exists():  # a pipe or a device; reading a dangling link reports an error
             tree.notes += [(PIPES, path)] if content else []
         elif content == "unread" and depth <= most:
             tree.notes.append((UNREAD.format(_format_of(path)), path))

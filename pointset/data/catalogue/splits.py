@@ -71,7 +71,8 @@ def splits_by_lists(tree: FileTree) -> tuple[str, dict[str, str]]:
         prefix, _, last = name.rpartition(".")[0].rpartition("_")
         if suffix_of(name) == ".txt" and are_splits([last]):
             by_prefix[prefix][split_called(last)] = name
-    lists, best, match = list[str](), dict[str, str](), matcher(tree.path, tree.path, tree.files)
+    lists, best = list[str](), dict[str, str]()
+    match = matcher(tree.path, tree.path, tree.files if by_prefix else ())
     for of_split in by_prefix.values():
         split_of: dict[str, str] = {}
         for split, name in of_split.items() if {*SPLITS} <= of_split.keys() else ():
