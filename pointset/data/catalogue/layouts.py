@@ -1,11 +1,12 @@
 """Layouts of folders of shapes: class/file, class/split/file (as ModelNet) or split/class/file."""
 
 import glob
+from collections import Counter
 from pathlib import Path
 
 from pointset.data.catalogue.scan import BESIDE_SHAPES, EMPTY, TOO_DEEP, FileTree
 from pointset.data.catalogue.splits import are_splits
-from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES
+from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
 from pointset.errors import PointsetError, counted, quoted
 
 SHAPE_TYPES = (
@@ -29,6 +30,11 @@ def layout_of(tree: FileTree, *, grouped: bool) -> str:
     if not tops or loose:
         where = f"beside {counted(len(tops), 'folder')}" if tops else "in no folder"
         content = f"{counted(loose, 'mesh or cloud file')} {where}" if loose else "no folder in it"
+        others = Counter(
+            suffix_of(name) for name, path in tree.beside.items() if (BESIDE_SHAPES, path) not in tree.notes
+        )
+        for suffix, count in others.items() if not tops else ():
+            content += f"; {counted(count, f'{suffix} file')} that cannot be read as a point cloud"
         raise PointsetError(f"{tree.path} is not a dataset of shapes: found {content}{_further(tree)}; {LAYOUTS}")
     direct, nested = ([name for name in tree.files if name.count("/") == depth] for depth in (1, 2))
     inner = {folder.split("/")[1] for folder in tree.folders if "/" in folder}

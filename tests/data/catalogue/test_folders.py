@@ -237,6 +237,10 @@ def test_classes_are_in_natural_order(classes, order, tmp_path):
         (["0.h5", "1.h5"], r"2 files of the format .h5, which is not read.*ModelNet40's release, with shape_names.txt"),
         (["walk/0.swc", "walk/1.swc"], r"'walk' of .* holds no mesh and no .*; 2 files of the format .swc, .*\.ply"),
         (["0.vtp", "1.vtk", "2.ptx", "3.igs", "4.e57", "5.bin"], "1 file of the format .vtp, .* 1 file of .* .bin,"),
+        (
+            ["0.txt", "1.txt"],
+            "found no folder in it; 2 .txt files that cannot be read as a point cloud; expected class",
+        ),
         (["0.ply", "1.ply"], "found 2 mesh or cloud files in no folder; .* a table of files and labels with --labels"),
     ],
 )
