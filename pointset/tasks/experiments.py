@@ -180,13 +180,14 @@ def default_experiment(
     )
     changed = [given if isinstance(given, Mapping) else {} for given in (sets, model, recipe)]
     options = base.changed({**changed[0], **size}, changed[1], changed[2])
+    title = usual["title"] if data == SHAPES10 and models is None else ""
+    fields: dict[str, Any] = {"title": title, "seeds": tuple(usual["seeds"]), **changes}
     return Experiment(
         task=Classification(data=data, points=tuple(points) or (options.sets.points,), sets=options.sets),
         models=tuple(map(Entry.of, usual["models"] if models is None else models)),
         model=options.model,
         recipe=recipe if isinstance(recipe, Recipe) else options.recipe,
-        **{"title": usual["title"] if data == SHAPES10 and models is None else "", "seeds": tuple(usual["seeds"])}
-        | changes,
+        **fields,
     )
 
 
