@@ -113,35 +113,14 @@ function mab(fields, X, Y, maps) {
 
 /**
  * concat_j(weights(score(Q_j, K_j)) V_j), see `Multihead` in Python: attention of projected queries Q [n, d] to
- * Y [m, _], before W^O: [n, d]; in the order with fewer operations.
+ * Y [m, _], before W^O: [n, d].
  */
 function attend(multihead, Q, Y, maps) {
-  const n = Q.rows, m = Y.rows, d = Q.columns, k = Y.columns, { heads } = multihead;
-  const explicit = 2 * m * k * d + 2 * n * m * d, absorbed = 2 * n * d * k + 2 * heads * n * m * k;
-  return (absorbed < explicit ? attendAbsorbed : attendExplicit)(multihead, Q, Y, maps);
-}
-
-/** The formula itself. */
-function attendExplicit(multihead, Q, Y, maps) {
   const { heads } = multihead, n = Q.rows, width = Q.columns / heads, read = new Matrix(n, Q.columns);
   const A = byHeads(multihead, Q, run(multihead.key, Y)), turnedV = run(multihead.value, Y).transposed();
   weigh(multihead, A, n, maps);
   for (let j = 0; j < heads; j++)
     product(A.rowsFrom(j * n, n), turnedV.rowsFrom(j * width, width), null, read.columnsFrom(j * width, width));
-  return read;
-}
-
-/** Q_j (Y W^K_j)^T = (Q_j W^K_j^T) Y^T and A_j (Y W^V_j) = (A_j Y) W^V_j: Y is never projected. */
-function attendAbsorbed(multihead, Q, Y, maps) {
-  const { heads, key, value } = multihead, n = Q.rows, width = Q.columns / heads;
-  const turnedKey = (multihead.turnedKey ??= key.weight.transposed()), read = new Matrix(n, Q.columns);
-  const A = product(byHeads(multihead, Q, turnedKey), Y);
-  weigh(multihead, A, n, maps);
-  const rows = product(A, Y.transposed());
-  for (let j = 0; j < heads; j++) {
-    const weight = value.weight.rowsFrom(j * width, width), bias = value.bias.subarray(j * width, (j + 1) * width);
-    product(rows.rowsFrom(j * n, n), weight, bias, read.columnsFrom(j * width, width));
-  }
   return read;
 }
 
