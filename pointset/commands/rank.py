@@ -58,7 +58,7 @@ def rank(
 def _write(ranking: "Ranking", path: Path, spread: Spreads) -> None:
     suffix = path.suffix.lower()
     if suffix in PICTURES:
-        from pointset.comparison.report.charts import draw_matrix  # imports matplotlib
+        from pointset.comparison.charts import draw_matrix  # imports matplotlib
 
         if (figure := draw_matrix(ranking)) is None:
             raise PointsetError(

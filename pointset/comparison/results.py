@@ -130,7 +130,7 @@ class Comparison:
         Returns:
             A matplotlib figure; `savefig` or `pointset.viz.save` writes it.
         """
-        from pointset.comparison.report.charts import draw_means  # matplotlib, which training does not need
+        from pointset.comparison.charts import draw_means  # matplotlib, which training does not need
 
         return draw_means(self.results(points or self.experiment.task.facts.sizes[0]))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pointset.comparison.report.charts import learning_curves, style
+from pointset.comparison.charts import learning_curves, style
 from pointset.comparison.tables import Table
 from pointset.comparison.task import Results, Section
 from pointset.evaluation import calibration

@@ -178,7 +178,7 @@ class SetProblem(ABC):
 
     def sections(self, results: Results) -> Iterator[Section]:
         """Yield the learning curves of the loss and the metrics."""
-        from pointset.comparison.report.charts import learning_curves  # matplotlib, which training does not need
+        from pointset.comparison.charts import learning_curves  # matplotlib, which training does not need
 
         def steps(epoch: int) -> int:
             return self.facts.length(epoch, results.recipe)

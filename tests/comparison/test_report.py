@@ -14,9 +14,9 @@ import pytest
 from lxml.html import HtmlElement, fromstring
 from toy import ODD
 
+from pointset.comparison.charts import pareto
 from pointset.comparison.comparing import report_finished
 from pointset.comparison.experiment import Entry
-from pointset.comparison.report.charts import pareto
 from pointset.comparison.report.sections import report_texts
 from pointset.comparison.results import origins
 from pointset.comparison.runs import make_runs

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pointset.comparison.report.charts import draw_matrix, pareto
+from pointset.comparison.charts import draw_matrix, pareto
 from pointset.comparison.results import Comparison, origins
 from pointset.comparison.runs import of_size
 from pointset.comparison.tables import is_words, make_cells
