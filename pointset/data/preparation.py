@@ -17,7 +17,7 @@ from numpy import ndarray
 from torch import Tensor
 
 from pointset.configuration import Count, LocalFeatures, PointCount, PositiveShare
-from pointset.data.axes import UP_TO_Z, Axis, check_up, rotate_up, upright_mesh, usual_up
+from pointset.data.axes import Axis, check_up, rotate_up, usual_up
 from pointset.data.local_feature_cache import stored_local_features
 from pointset.data.normalize import is_standardized, normalize_rows
 from pointset.data.options import Normalize, Sampler, WithFeatures
@@ -124,13 +124,13 @@ class Preparation(OutlierOptions, WithFeatures):
             path = Path(shape)
             if suffix_of(path.name) not in SHAPE_SUFFIXES:
                 require_shape_file(path)  # the readers check all others
-            name, now = name or str(path), self._file_up(path, up)
+            name = name or str(path)
             if is_mesh_file(path):
-                shape = read_mesh(path) if up in UP_TO_Z else upright_mesh(read_mesh(path))
+                shape = read_mesh(path)
             else:
                 shape = read_cloud(path, normals=self.has_normals, features=self.further)
-        else:
-            now = up if up not in (None, "auto") else self.up
+        stated = shape.up if isinstance(shape, Mesh) else ""
+        now = (None if up == "auto" else up) or stated or (self._file_up(path) if from_file else self.up)
         given = isinstance(shape, Mesh | Cloud)
         shape = shape if given else wanted._as_cloud(shape)
         if isinstance(shape, Mesh):
@@ -188,13 +188,12 @@ class Preparation(OutlierOptions, WithFeatures):
         first = 6 if self.has_normals else 3
         return require_cloud(table[:, :first], table[:, first:] if self.inputs > first else None)
 
-    def _file_up(self, path: Path, up: str | None) -> str:
-        """Return the upward axis of a file, with a UserWarning if it is assumed and differs from that of the sets."""
-        given = None if up == "auto" else up
-        now = given or self.usual_up(str(path))
-        if now != self.up and given is None:
+    def _file_up(self, path: Path) -> Axis:
+        """Return the assumed upward axis of a file, with a UserWarning if it differs from that of the sets."""
+        usual = self.usual_up(str(path))
+        if usual != self.up:
             warn_of_rotation(f"{path.suffix.lower()} files usually have", self.up)
-        return now
+        return usual
 
     def usual_up(self, name: str) -> Axis:
         """The assumed upward axis of a file that does not declare one."""

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+import trimesh
 from command_line import succeed
 from toy import random_cache, save, write_clouds_release, write_shapes
 
@@ -231,3 +232,21 @@ def test_another_dataset_is_normalised_wherever_it_stands(few, tmp_path):
     assert far.points.mean(dim=1).abs().max() < 1e-5
     moved = near.describe() | {"source": "/another"}  # centred shapes are not centred again, of which sets are a part
     assert torch.equal(load_like(moved, "train", clouds / "near").points, near.points)
+
+
+def test_the_upward_axis_that_dae_files_state_is_that_of_a_dataset_and_of_a_file(tmp_path, home):
+    pytest.importorskip("collada")
+    folder = tmp_path / "cones"
+    for name in ("a", "b"):
+        (folder / name).mkdir(parents=True)
+        for row in range(2):
+            cone = trimesh.creation.cone(radius=1, height=5 + row)
+            lying = trimesh.Trimesh(rotate_up(cone.vertices, "z", "y"), cone.faces, process=False)
+            lying.export(folder / name / f"{name}{row}.dae")  # trimesh states Y_UP
+    for up, axis in ((None, 2), ("y", 1)):
+        sets = load_dataset(folder, points=200, up=up, progress=False)
+        assert sets.up == "xyz"[axis]
+        assert (np.ptp(sets.points.numpy(), axis=1).argmax(axis=1) == axis).all()
+        for file_up in (None, "y"):
+            raw = sets.preparation.prepare(folder / "a/a0.dae", up=file_up).raw
+            assert np.ptp(raw, axis=0).argmax() == axis
