@@ -1,4 +1,4 @@
-"""Set networks for 3D shapes: sample meshes into point sets, train and compare classifiers, inspect attention.
+"""Set networks for 3D shapes: sample meshes into point sets, train and compare classifiers, visualise attention.
 
     import pointset
 
@@ -8,11 +8,50 @@
     pointset.fit(model, train)
     print(pointset.evaluate(model, test).accuracy)
 
-The names in `__init__.pyi`, among them subpackages such as `pointset.viz`, are loaded when they are first used, so
-importing the package is fast. The subpackages `data`, `viz` and `tasks` do the same.
+Building blocks are in `pointset.nn`, everything else in the subpackage that its name says. Names are imported on first
+use, so that importing the package is fast.
 """
 
 import lazy_loader
 
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)
+
+# In the order of the work: data, models, training, evaluation, comparison, explanation, export, scikit-learn.
+__all__ = [  # noqa: RUF022
+    "load_dataset",
+    "from_arrays",
+    "PointSets",
+    "DataOptions",
+    "list_models",
+    "list_pretrained",
+    "create_model",
+    "load_model",
+    "ModelOptions",
+    "fit",
+    "Recipe",
+    "select_model",
+    "evaluate",
+    "check_symmetry",
+    "compare",
+    "rank",
+    "attention_maps",
+    "find_map",
+    "export_model",
+    "PointSetClassifier",
+    "PointSetEmbedding",
+    "register_pooling",
+    "register_encoder",
+    "register_weights",
+    "PointsetError",
+    "comparison",
+    "data",
+    "data_quality",
+    "evaluation",
+    "explain",
+    "export",
+    "nn",
+    "tasks",
+    "training",
+    "viz",
+]

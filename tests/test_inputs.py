@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import pointset
-from pointset import DataOptions, ModelOptions, PointsetError, PointSets, Recipe, corrupt, data, nn, select_model, viz
+from pointset import DataOptions, ModelOptions, PointsetError, PointSets, Recipe, data, nn, select_model, viz
 from pointset.configuration import AttentionOptions, Checked, Count, NonNegative, Positive, ScoreScale, Seed, Share
 from pointset.data.augmentations import recipe_augmentations
 from pointset.data.catalogue.folders import groups_of
@@ -21,6 +21,7 @@ from pointset.data.groups import group_keys
 from pointset.data.mixing import CutMix
 from pointset.data.preparation import Preparation
 from pointset.errors import REPEATED, escaped, one_line, place_in_own_code, quoted, raise_together
+from pointset.evaluation import corrupt
 from pointset.evaluation.calibration import reliability
 from pointset.explain.faithfulness import check_explanations
 from pointset.explain.importance import critical_points, occlusion_influence
@@ -92,7 +93,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: pointset.compare(["rff-max"], "shapes10", recipe={"epoch": 1}), "'epoch'|epochs"),
     (lambda: pointset.fit(Pair(), SETS), "Pair must return a tensor, got tuple"),
     (lambda: pointset.evaluate(Pair(), SETS), "Pair must return a tensor, got tuple"),
-    (lambda: pointset.check_data(SETS), "data must be the name of a dataset or a folder, got PointSets: save"),
+    (
+        lambda: pointset.data_quality.check_data(SETS),
+        "data must be the name of a dataset or a folder, got PointSets: save",
+    ),
     (lambda: pointset.attention_maps("isab4-pma", CLOUD), "model|torch module"),
     (lambda: critical_points(MODEL, BATCH), "[n, 3]|float32 [2, 5, 3]"),
     (lambda: pointset.create_model("rff-max", inputs=0), "inputs|at least 1|got 0"),

@@ -104,7 +104,7 @@ def _from_folder(folder: Path, models: tuple[str, ...] | None, chosen: Chosen, c
     from pointset.comparison.experiment import Entry
     from pointset.tasks.classification import Classification
 
-    saved = pointset.read_experiment(folder)
+    saved = pointset.tasks.read_experiment(folder)
     if isinstance(task := saved.task, Classification) and any(chosen):
         options = Options(task.sets_of(task.points[0]), saved.model, saved.recipe).changed(*chosen)
         points = (options.sets.points,) if "points" in chosen.sets else task.points
@@ -120,7 +120,7 @@ def _from_file(file: str, models: tuple[str, ...] | None, chosen: Chosen, change
     path = Path(file)
     if path.is_dir():
         raise PointsetError(f"{path} is a folder, and no experiment file: write --data {shlex.quote(file)}")
-    read = pointset.read_experiment(path if path.suffix or path.exists() else shipped_experiment(file))
+    read = pointset.tasks.read_experiment(path if path.suffix or path.exists() else shipped_experiment(file))
     for name in (name for fields in chosen for name in fields if name != "steps"):
         raise PointsetError(f"{file} sets {name}: leave the flag out, or change the value in a copy of the file")
     if (steps := chosen.recipe.get("steps")) is not None:

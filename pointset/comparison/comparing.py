@@ -70,8 +70,9 @@ def run_experiment(
         >>> from pointset.runs.workers import Workers
         >>> lines = ['task = "max-regression"', 'models = ["rff-max"]', "seeds = [0]", "[recipe]", "steps = 2"]
         >>> written = Path("maxima.toml").write_text("\n".join(lines))
-        >>> experiment = pointset.read_experiment("maxima.toml")
-        >>> comparison = pointset.run_experiment(experiment, "runs/maxima", Workers(1), progress=False, report=False)
+        >>> experiment = pointset.tasks.read_experiment("maxima.toml")
+        >>> run = pointset.comparison.run_experiment
+        >>> comparison = run(experiment, "runs/maxima", Workers(1), progress=False, report=False)
         >>> [(run.model, run.seed) for run in comparison.runs]
         [('rff-max', 0)]
     """

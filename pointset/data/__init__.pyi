@@ -18,10 +18,12 @@ from .readers.clouds import Cloud as Cloud
 from .readers.clouds import CloudError as CloudError
 from .readers.meshes import Mesh as Mesh
 from .readers.meshes import MeshError as MeshError
+from .readers.off import write_off as write_off
 from .readers.reading import read_cloud as read_cloud
 from .readers.reading import read_mesh as read_mesh
 from .sampling import downsample as downsample
 from .sampling import sample_points as sample_points
+from .shapes10.build import make_shape as make_shape
 from .transforms import Compose as Compose
 from .transforms import Drop as Drop
 from .transforms import Jitter as Jitter

@@ -16,7 +16,7 @@ from pointset.data.reload import list_again
 def repeated_files(name_or_folder: str | Path, options: DataOptions) -> tuple[str, ...]:
     """Return a sentence if test shapes of a folder are training shapes too, with the same bytes.
 
-    Only files of equal sizes are read. Releases are not examined: see `pointset.check_data`.
+    Only files of equal sizes are read. Releases are not examined: see `pointset.data_quality.check_data`.
     """
     _, folder = locate_data(name_or_folder, progress=False)
     if is_released(folder):

@@ -1,1 +1,5 @@
 """Data quality of a dataset: unreadable files, duplicates, leakage and possible label errors."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,15 +1,30 @@
-"""Metrics: accuracy, calibration, robustness, costs, symmetry."""
+"""Metrics of predictions: accuracy, calibration, robustness to corruptions, symmetry, costs."""
 
-from pointset.evaluation.corruptions import list_corruptions
+from pointset.evaluation.calibration import Reliability, brier_score, fit_temperature, probabilities, reliability
+from pointset.evaluation.corruptions import corrupt, list_corruptions
+from pointset.evaluation.costs import Cost, measure_costs
+from pointset.evaluation.embedding import embed
 from pointset.evaluation.predictions import Evaluation, evaluate
 from pointset.evaluation.robustness import Robustness, accuracy_by_size, corrupted_sets, robustness
+from pointset.evaluation.symmetry import Symmetry, check_symmetry
 
 __all__ = [
+    "Cost",
     "Evaluation",
+    "Reliability",
     "Robustness",
+    "Symmetry",
     "accuracy_by_size",
+    "brier_score",
+    "check_symmetry",
+    "corrupt",
     "corrupted_sets",
+    "embed",
     "evaluate",
+    "fit_temperature",
     "list_corruptions",
+    "measure_costs",
+    "probabilities",
+    "reliability",
     "robustness",
 ]

@@ -40,7 +40,7 @@ def embed(model: nn.Module, sets: Any, *, batch_size: int = SETS_AT_ONCE) -> Flo
         PointsetError: the sets have another number of inputs per point than the model takes.
 
     Example:
-        >>> pointset.embed(model, test).shape
+        >>> pointset.evaluation.embed(model, test).shape
         (8, 16)
     """
     if not isinstance(sets, PointSets):

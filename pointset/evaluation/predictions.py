@@ -36,7 +36,7 @@ class Evaluation:
 
     Example:
         >>> logits = np.array([[2.0, 0.0], [0.0, 1.0], [3.0, 0.0]], dtype=np.float32)
-        >>> result = pointset.Evaluation(logits, np.array([0, 1, 1]), ["flat", "round"])
+        >>> result = pointset.evaluation.Evaluation(logits, np.array([0, 1, 1]), ["flat", "round"])
         >>> result.predictions.tolist(), round(result.accuracy, 3), result.per_class
         ([0, 1, 0], 0.667, {'flat': 1.0, 'round': 0.5})
     """

@@ -59,7 +59,7 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
         PointsetError: the shape cannot be prepared, or the model neither has attention nor leaves points out.
 
     Example:
-        >>> seen = pointset.inspect_shape(pointset.create_model("rff-max", classes=2, dim=4), test.points[0])
+        >>> seen = pointset.explain.inspect_shape(pointset.create_model("rff-max", classes=2, dim=4), test.points[0])
         >>> [map.kind for map in seen.maps]
         ['decides']
     """

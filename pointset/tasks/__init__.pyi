@@ -2,6 +2,7 @@ from .anomaly import Anomaly as Anomaly
 from .classification import Classification as Classification
 from .clustering import Clustering as Clustering
 from .counting import Counting as Counting
+from .experiments import read_experiment as read_experiment
 from .max_regression import MaxRegression as MaxRegression
 from .set_problem import SetBatch as SetBatch
 from .set_problem import SetProblem as SetProblem

@@ -127,7 +127,7 @@ def compare(
     if isinstance(models, str | Path):
         raise PointsetError(
             f"models must be a list of names, got {quoted(str(models))}; to run a file, use "
-            "pointset.run_experiment(pointset.read_experiment(file), out)"
+            "pointset.comparison.run_experiment(pointset.tasks.read_experiment(file), out)"
         )
     if not isinstance(data, str | Path):
         remedy = "save clouds in memory as files, such as class/1.npy, which runs in other processes read, too"
@@ -211,7 +211,7 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
     Example:
         >>> lines = ['models = ["rff-max", "isab16-pma"]', "seeds = [0, 1]", "[recipe]", "epochs = 5"]
         >>> written = Path("mine.toml").write_text("\n".join(lines))
-        >>> experiment = pointset.read_experiment("mine.toml", seeds=(0,))
+        >>> experiment = pointset.tasks.read_experiment("mine.toml", seeds=(0,))
         >>> experiment.labels, experiment.seeds, experiment.recipe.epochs
         (['rff-max', 'isab16-pma'], (0,), 5)
     """

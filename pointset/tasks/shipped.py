@@ -25,7 +25,7 @@ def shipped_experiment(name: str) -> Path:
             `pointset compare --data FOLDER`.
 
     Returns:
-        The path, for `pointset.read_experiment`.
+        The path, for `pointset.tasks.read_experiment`.
 
     Raises:
         PointsetError: no shipped experiment has this name.

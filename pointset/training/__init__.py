@@ -1,1 +1,5 @@
 """The training loop, objectives, optimizers and checkpoints, in one process or several."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

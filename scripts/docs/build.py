@@ -40,10 +40,10 @@ LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\((?!\w+:)([^)#\s]+)(#[^)
 
 CORRUPTIONS_TEXT = """# Corruptions of point clouds
 
-`pointset.corrupt` changes any array of points, for any model:
+`pointset.evaluation.corrupt` changes any array of points, for any model:
 
 ```python
-noisy = pointset.corrupt(points, "background", severity=3, seed=0)   # [n, 3] or [B, n, 3], array or tensor
+noisy = pointset.evaluation.corrupt(points, "background", severity=3, seed=0)   # [n, 3] or [B, n, 3], array or tensor
 ```
 
 `pointset.evaluation.robustness(model, test)` evaluates a model under all of them. The corruptions of ModelNet40-C
@@ -146,7 +146,7 @@ def write_corruptions(folder: Path) -> None:
     families = dict.fromkeys(corruption.family for corruption in CORRUPTIONS.values())
     for family in families:
         own = [corruption for corruption in CORRUPTIONS.values() if corruption.family == family]
-        clouds = [points, *(pointset.corrupt(points, corruption.name) for corruption in own)]
+        clouds = [points, *(pointset.evaluation.corrupt(points, corruption.name) for corruption in own)]
         names = ["clean", *(corruption.name for corruption in own)]
         save(draw_clouds(clouds, names=names), folder / f"{family}.png")
         blocks.append(f"## {family.capitalize()}\n\n![{family} at severity 3]({family}.png)")

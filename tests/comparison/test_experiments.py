@@ -15,8 +15,9 @@ from command_line import fail, succeed
 from toy import write_shapes
 
 import pointset
-from pointset import Comparison, DataOptions, ModelOptions, PointsetError, Recipe
+from pointset import DataOptions, ModelOptions, PointsetError, Recipe
 from pointset.commands.flags import Chosen, quick_options
+from pointset.comparison import Comparison
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Metric, Published, Row
 from pointset.comparison.pairs import NOT_SIGNIFICANT, Pair

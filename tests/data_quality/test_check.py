@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(folder):
-    return pointset.check_data(folder, progress=False)
+    return pointset.data_quality.check_data(folder, progress=False)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_one_geometry_in_other_files(tmp_path):
     chairs[3].subdivide().export(tmp_path / "chair" / "finer.off")
     upright = trimesh.Trimesh(rotate_up(chairs[4].vertices, "z", "y"), chairs[4].faces, process=False)
     upright.export(tmp_path / "chair" / "y.obj")
-    report = pointset.check_data(tmp_path, progress=False)
+    report = pointset.data_quality.check_data(tmp_path, progress=False)
     kinds = {frozenset((one.file, one.other)): one.kind for one in report.findings if one.other}
     same = {"float.stl": "0.off", "digits.off": "1.off", "order.ply": "2.off", "y.obj": "4.off"}
     pairs = {frozenset((f"chair/{one}", f"chair/{other}")) for one, other in same.items()}
@@ -98,7 +98,7 @@ def test_one_cloud_of_many_points_in_other_files(tmp_path):
     np.save(tmp_path / "rod" / "anew.npy", bumpy(3, 2500, 1, CLASSES["rod"]))
     kinds = {
         frozenset((finding.file[4:], finding.other[4:])): finding.kind
-        for finding in pointset.check_data(tmp_path, progress=False).findings
+        for finding in pointset.data_quality.check_data(tmp_path, progress=False).findings
         if finding.other
     }
     same = {"0.npy": "order.npy", "1.npy": "digits.xyz", "2.npy": "format.ply"}

@@ -16,10 +16,11 @@ from sklearn.svm import SVC
 from toy import train_run
 
 import pointset
-from pointset import Evaluation, PointsetError, Recipe
+from pointset import PointsetError, Recipe
 from pointset.data.axes import UP_TO_Z, rotate_up
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.preparation import Preparation
+from pointset.evaluation import Evaluation
 from pointset.evaluation.calibration import brier_score, fit_temperature, probabilities, reliability
 from pointset.evaluation.embedding import embed_files
 from pointset.evaluation.predictions import validation_temperature
@@ -189,7 +190,7 @@ def model() -> Any:
 
 def test_rows_are_what_the_head_gets_of_clouds_of_any_size(model, clouds_folder):
     sets = pointset.load_dataset(clouds_folder, "test", 24, normalize=model.preparation.normalize)
-    rows = pointset.embed(model, sets)
+    rows = pointset.evaluation.embed(model, sets)
     assert rows.dtype == np.float32
     with torch.inference_mode():
         assert torch.allclose(model.head(torch.from_numpy(rows)), model(sets.points), atol=1e-4)

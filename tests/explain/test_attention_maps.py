@@ -10,8 +10,9 @@ from torch import nn
 from toy import covering_models, random_cache, small
 
 import pointset
-from pointset import AttentionMap, DataOptions, PointsetError, PointSets, find_map
+from pointset import DataOptions, PointsetError, PointSets, find_map
 from pointset.configuration import AttentionOptions
+from pointset.explain import AttentionMap
 from pointset.explain.specialisation import DESCRIPTIONS, specialisation, untrained
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, SAB

@@ -237,7 +237,7 @@ def test_of_a_product_of_classifiers_the_network_is_looked_into() -> None:
     product = ensemble_of(members).eval()
     product.preparation = replace(members[0].preparation, points=N, cache_points=N, local_features="upright")
     product.classes = list("abcd")
-    seen = pointset.inspect_shape(product, CLOUD)
+    seen = pointset.explain.inspect_shape(product, CLOUD)
     assert [entry.kind for entry in seen.maps] == ["decides"]
     with pytest.raises(pointset.PointsetError, match="has no network"):
         network_of(ensemble_of([svm, svm]))

@@ -47,7 +47,7 @@ def test_sets_are_taken_by_all(model):
     assert model.predict(sets).tolist() == expected.logits.argmax(axis=1).tolist()
     np.testing.assert_allclose(model.predict_proba(sets), expected.prediction.probabilities, atol=1e-6)
     assert [row["name"] for row in model.classify(sets)] == sets.names
-    np.testing.assert_allclose(model.embed(sets), pointset.embed(model, sets), atol=1e-6)
+    np.testing.assert_allclose(model.embed(sets), pointset.evaluation.embed(model, sets), atol=1e-6)
     maps, single = (pointset.attention_maps(model, points) for points in (sets, sets.points[1]))
     torch.testing.assert_close(maps[0][1].weights, single[0].weights, atol=1e-5, rtol=1e-4)
 

@@ -22,7 +22,7 @@ import torch
 import toy
 
 import pointset
-from pointset import PointsetError, Recipe, rank, read_experiment
+from pointset import PointsetError, Recipe, rank
 from pointset.commands.zoo import zoo
 from pointset.comparison.rank import read_tables
 from pointset.comparison.report.sections import commit_of, machine_of
@@ -38,6 +38,7 @@ from pointset.runs.files import read_file
 from pointset.runs.locks import lock_folder
 from pointset.runs.records import write_or_compare
 from pointset.runs.spreadsheets import as_csv, read_csv
+from pointset.tasks import read_experiment
 from pointset.training.checkpoints import Checkpoint, RunFolder
 from pointset.training.fine_tuning import Plan
 from pointset.zoo import pretrained

@@ -16,7 +16,8 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from pointset import Comparison, ModelOptions, PointsetError, check_symmetry
+from pointset import ModelOptions, PointsetError, check_symmetry
+from pointset.comparison import Comparison
 from pointset.comparison.comparing import RESULT_FILES
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.runs import make_runs

@@ -154,7 +154,7 @@ def test_a_folder_that_another_process_trains_in_is_refused(train, tmp_path):
     assert pointset.fit(small(), train, SHORT, run=tmp_path).best_epoch == 2
 
 
-def fit(train: PointSets, recipe: Recipe, run: Path | None = None, **options: Any) -> pointset.Fitted:
+def fit(train: PointSets, recipe: Recipe, run: Path | None = None, **options: Any) -> pointset.training.Fitted:
     return pointset.fit(small("rff-max"), train, recipe, run=run, progress=False, **options)
 
 

@@ -220,7 +220,7 @@ def test_sets_in_another_frame_than_those_of_the_training_are_told_of(train):
     model, other = pointset.fit(small(), train, SHORT, progress=False).model, copy.copy(train)
     pointset.evaluate(model, train)
     other.options = replace(train.options, normalize="none")
-    for function in (pointset.evaluate, pointset.embed):
+    for function in (pointset.evaluate, pointset.evaluation.embed):
         with pytest.warns(UserWarning, match="normalize='none', and the model was trained with"):
             function(model, other)
 
@@ -333,7 +333,7 @@ def test_more_points_than_are_stored_are_refused_before_a_run_or_a_comparison_ha
     with pytest.raises(PointsetError, match=words):
         pointset.fit(Recorder(classes=3), train, recipe, run=tmp_path / "run")
     with pytest.raises(PointsetError, match=words):
-        pointset.run_experiment(classifiers(recipe=recipe), tmp_path / "out")
+        pointset.comparison.run_experiment(classifiers(recipe=recipe), tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
 

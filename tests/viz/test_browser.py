@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from toy import TETRAHEDRON
 
 import pointset
-from pointset import AttentionMap
+from pointset.explain import AttentionMap
 from pointset.export import make_live_page
 from pointset.viz import make_page
 from pointset.viz.color import scale_for

@@ -15,8 +15,9 @@ import torch
 import trimesh
 from matplotlib.colors import to_rgb
 
-from pointset import AttentionMap, PointsetError
+from pointset import PointsetError
 from pointset.data import Mesh, sample_points
+from pointset.explain import AttentionMap
 from pointset.viz import Camera, draw_maps, draw_pooling_comparison, export_cloud, make_page, save
 from pointset.viz.charts import (
     Dot,

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import pointset
-from pointset import AttentionMap, PointsetError
+from pointset import PointsetError
 from pointset.data.axes import rotate_up
 from pointset.data.preparation import Preparation
+from pointset.explain import AttentionMap
 from pointset.viz import (
     Camera,
     draw_clouds,

@@ -117,7 +117,7 @@ def corrupt(
         PointsetError: the corruption or severity is unknown, or the points do not have one of these shapes.
 
     Example:
-        >>> noisy = pointset.corrupt(test.points[0], "background", severity=3, seed=0)
+        >>> noisy = pointset.evaluation.corrupt(test.points[0], "background", severity=3, seed=0)
         >>> noisy.shape
         torch.Size([33, 3])
     """
