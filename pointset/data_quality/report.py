@@ -28,13 +28,17 @@ class Finding:
     """A file that cannot be used, that repeats another one, or whose label may be wrong."""
 
     file: str
+    """Path relative to the dataset."""
     true_class: str
+    """The class of its label."""
     split: str
+    """"train" or "test"."""
     place: str
     """One of `TITLES`."""
     kind: str
     """"unreadable", "label", or a kind of `find_duplicates`."""
     note: str
+    """One sentence for the table."""
     other: str = ""
     """The file that it repeats."""
 
@@ -44,9 +48,11 @@ class Check:
     """Findings about a dataset."""
 
     shapes: Shapes
+    """The shapes that were read."""
     findings: tuple[Finding, ...]
     """The most serious first."""
     labels: LabelCheck
+    """Possible label errors, and how reliable they are."""
 
     @property
     def leaks(self) -> int:

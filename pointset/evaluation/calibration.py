@@ -42,12 +42,28 @@ class Reliability:
 
 
 def probabilities(logits: Float[ndarray, "shapes classes"], temperature: float = 1.0) -> ndarray:
-    """Softmax of logits / temperature, in double precision [shapes, classes]; as `Prediction.probabilities`."""
+    """Return softmax(logits / temperature) in double precision.
+
+    Args:
+        logits: [shapes, classes].
+        temperature: T > 0; probabilities are more uniform for larger T.
+
+    Returns:
+        Probabilities [shapes, classes]; rows sum to 1.
+    """
     return torch.from_numpy(logits.astype(np.float64) / temperature).softmax(dim=1).numpy()
 
 
 def brier_score(logits: Float[ndarray, "shapes classes"], labels: Int[ndarray, " shapes"]) -> float:
-    """Mean squared distance between probabilities and the one-hot label, from 0 to 2 (Brier 1950)."""
+    """Return the mean squared distance between probabilities and one-hot labels (Brier 1950).
+
+    Args:
+        logits: [shapes, classes].
+        labels: the true classes [shapes].
+
+    Returns:
+        A number from 0, the best, to 2.
+    """
     apart = probabilities(logits)
     apart[np.arange(len(labels)), labels] -= 1.0
     return float(np.square(apart).sum(axis=1).mean())
@@ -58,8 +74,20 @@ def reliability(
 ) -> Reliability:
     """Sort predictions into bins of confidence.
 
-    The bins have equal width on (0, 1], as in arXiv 1706.04599, eq. 3; or equal mass, that is equally many predictions,
-    so that a few crowded bins do not decide the error (Nguyen and O'Connor 2015).
+    The bins have equal width on (0, 1] (arXiv 1706.04599, eq. 3), or equal mass, the same number of predictions (Nguyen
+    and O'Connor 2015).
+
+    Args:
+        logits: [shapes, classes].
+        labels: the true classes [shapes].
+        edges: "width" or "mass".
+        bins: number of bins.
+
+    Returns:
+        Confidence, accuracy and number of predictions of each bin, and the expected calibration error.
+
+    Raises:
+        PointsetError: there are no predictions or no bins.
     """
     if not len(labels) or bins < 1:
         raise PointsetError(f"calibration needs at least 1 prediction and 1 bin, got {len(labels)} and {bins}")
@@ -84,7 +112,7 @@ def fit_temperature(
     objective: Objective = "log loss",
     groups: Int[ndarray, " shapes"] | None = None,
 ) -> float:
-    """The temperature T in [0.01, 100] for which softmax(logits / T) has the smallest objective on validation shapes.
+    """Return the temperature T in [0.01, 100] with the smallest objective of softmax(logits / T) on validation shapes.
 
     It keeps the order of the logits, and with it every prediction (arXiv 1706.04599, section 4.2). The calibration
     error is that of 15 bins of equal mass; it jumps where a prediction changes its bin, so the best of 401 temperatures
@@ -93,6 +121,18 @@ def fit_temperature(
     Where all n shapes are right, both objectives want certainty. The mean confidence is at most (n + 1) / (n + 2),
     the chance that the next shape is right too (Laplace's rule of succession). Shapes of one group (views of one
     object) are right together: given their groups, n counts groups.
+
+    Args:
+        logits: of validation shapes, [shapes, classes].
+        labels: the true classes [shapes].
+        objective: "log loss" or "calibration error".
+        groups: the group of each shape [shapes]; None if every shape is a group of its own.
+
+    Returns:
+        The temperature.
+
+    Raises:
+        PointsetError: there are no shapes.
     """
     from scipy.optimize import brentq
 

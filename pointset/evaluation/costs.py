@@ -30,7 +30,17 @@ class Cost:
 
 
 def measure_costs(models: Sequence[nn.Module], points: int, *, repeats: int = 9, threads: int = 1) -> list[Cost]:
-    """Measure the costs of models of the zoo; their timings are interleaved, so that a busy moment affects all."""
+    """Measure the costs of models; their timings are interleaved, so that other work affects all of them.
+
+    Args:
+        models: classifiers of the package.
+        points: points of a set.
+        repeats: timed passes of each model, of which the fastest counts.
+        threads: CPU threads.
+
+    Returns:
+        Multiply-adds and latency for one set, of each model.
+    """
     with torch_threads(threads):
         rounds = [[latency_ms(model, points) for model in models] for _ in range(repeats)]
         fastest = [round(min(times), 3) for times in zip(*rounds, strict=True)]

@@ -90,6 +90,13 @@ def _deciding(model: SetClassifier, cloud: Tensor) -> Tensor:
 
 
 def support_map(support: Support) -> AttentionMap:
-    """The support as a map of one row, for pictures: equal weights of the points that decide."""
+    """Return the support as an attention map with equal weights of its points, for figures.
+
+    Args:
+        support: what `exact_support` returns.
+
+    Returns:
+        A map of one head and one query over the points.
+    """
     weights = support.points.float()
     return AttentionMap("support", "decides", (weights / weights.sum())[None, None], "keys")

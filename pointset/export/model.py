@@ -111,7 +111,15 @@ def export_model(
 
 
 def export_metadata(model: nn.Module, mask: bool) -> dict[str, Any]:
-    """The metadata of an exported file: plain data, with the keys most important to its user first."""
+    """Return the metadata of an exported file: inputs, outputs, classes, temperature and preparation.
+
+    Args:
+        model: a classifier of the package.
+        mask: True if the exported model takes a mask.
+
+    Returns:
+        Plain data, as JSON holds it.
+    """
     text: dict[str, Any] = {"points": f"input: float32 [batch, n, {_inputs(model)}], any batch and n from 1"}
     if mask:
         text["mask"] = "input: bool [batch, n], true at real points; values at the others have no effect"

@@ -68,7 +68,9 @@ class ModelSelection:
     """The selected model, fitted to all training shapes, and the candidates."""
 
     fitted: Fitted
+    """The selected model and its history."""
     name: str
+    """The name of the selected candidate."""
     candidates: tuple[Candidate, ...]
     """On the same shapes, if there is a network: those that it was not trained on."""
     grouping: Grouping

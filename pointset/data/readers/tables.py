@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from pointset.data.readers.clouds import (
     AXES,
@@ -151,6 +150,8 @@ def _numeric_columns(
     rows = [row for row in csv.reader(lines, delimiter=mark) if row]
     if any(len(row) != len(names) for row in rows):
         return None
+    import pandas as pd  # takes a second
+
     frame = pd.DataFrame(rows, columns=names).replace("", None)
     numbers = frame.apply(pd.to_numeric, errors="coerce")
     left_out = [name for name in names if numbers[name].count() < frame[name].count()]

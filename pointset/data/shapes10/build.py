@@ -27,7 +27,17 @@ MARKER = "shapes10.json"
 
 
 def make_shape(kind: str, split: str, number: int, seed: int = 0) -> Mesh:
-    """Build instance `number`, from 0, of a kind and a split; it does not depend on the number of instances."""
+    """Generate one shape of the dataset shapes10.
+
+    Args:
+        kind: a class of shapes10, such as "chair".
+        split: "train" or "test".
+        number: the instance, from 0.
+        seed: another seed gives other shapes than those of the dataset.
+
+    Returns:
+        The mesh; Z is up.
+    """
     rng = np.random.default_rng((seed, list(KINDS).index(kind), SPLITS.index(split), number))
     return finished(KINDS[kind](rng), rng)
 
