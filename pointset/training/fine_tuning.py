@@ -41,7 +41,15 @@ FEWEST_STEPS, LEAST_STEPS, EPOCHS = 100, 600, 24
 
 
 def transfer_recipe(train: PointSets, **changes: Any) -> Recipe:
-    """Return the recipe for a user's shapes, with changes: 24 epochs, and at least 600 steps."""
+    """Return the recipe with which `select_model` fine-tunes its network: 24 epochs, and at least 600 steps.
+
+    Args:
+        train: the training sets, on whose number the steps depend.
+        changes: fields of `Recipe` with other values.
+
+    Returns:
+        The recipe, for `fit`.
+    """
     assert RECIPE.train_points is not None
     usual: dict[str, Any] = {"train_points": tuple(min(size, train.size) for size in RECIPE.train_points)}
     if "epochs" not in changes:
