@@ -41,7 +41,7 @@ MISTAKES = [
     (f"{TRAIN} --normalize up", "--normalize must be one of 'unit-sphere'|got 'up'"),
     (f"{TRAIN} --train-points 9", "--train-points requires 2"),
     ("compare two.toml rff-max", "'rff-max' is one argument too many; give a model with --models (see"),
-    (f"{TRAIN} --budget 5m", "--budget is for the choice of a model"),
+    (f"{TRAIN} --budget 5m", "--budget is for model selection"),
     ("train --data {clouds} --budget 0s", "--budget must be more than 0s"),
     ("train --data . --dim 32", "dim needs the name of a model"),
     ("train --budget soon", "--budget must be a time such as 90s, 2m or 1h, got 'soon'"),
