@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from statsmodels.stats.proportion import proportion_confint
 from torch import Tensor, nn
 
 from pointset.data.groups import Grouping, Groups, alone, assign_folds, number_groups
@@ -122,6 +121,8 @@ def accuracy_interval(correct: Tensor, groups: Groups, trained: float) -> tuple[
     1 + tested / trained times as large (Nadeau and Bengio 2003, "Inference for the generalization error"): 2.25 times
     for five folds.
     """
+    from statsmodels.stats.proportion import proportion_confint  # takes a second
+
     count, mean = len(correct), float(correct.mean())
     sums = np.bincount(number_groups(groups.tolist()), weights=correct.numpy() - mean)
     usual = count / len(sums)  # shapes of a group
