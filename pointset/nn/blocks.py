@@ -9,7 +9,7 @@ Letters: X [B, n, d] and Y [B, m, d] are sets of rows, I [m, d] inducing points,
 rows.
 
 Form "reference" is what the authors released (github juho-lee/set_transformer, modules.py) and ran: the residual is the
-projected query, there is no W^O, the feed-forward is O + ReLU(O W + b), and PMA has no rFF of its own.
+projected query, W^O is left out, the feed-forward is O + ReLU(O W + b), and PMA has no rFF.
 """
 
 from typing import Any, ClassVar

@@ -32,7 +32,7 @@ HIDDEN_LAYER = {"head_dim", "head_norm"}
 """Options of the head's hidden layer."""
 LOCAL_FEATURES = {"local_features", "local_feature_noise", "local_feature_dropout"}
 CLASSIFIER = HIDDEN_LAYER | LOCAL_FEATURES | {"pooled_dropout"}
-"""Options of the head and the inputs of a classifier: other tasks have heads and inputs of their own."""
+"""Options of the head and the inputs of a classifier: other tasks have other heads and inputs."""
 ROW = re.compile(r"(?P<encoder>\S+?)(-(?P<statistic>max|mean))? \+ (?P<pooling>\S+)")
 
 

@@ -11,7 +11,7 @@ import pointset
 from pointset.configuration import AttentionOptions
 from pointset.evaluation.costs import multiply_adds
 from pointset.evaluation.symmetry import check_symmetry
-from pointset.nn import EquivariantLayer
+from pointset.nn import EquivariantLayer, Multihead
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB, initial_rows
 from pointset.nn.encoders.dumlp import InteractionLayer
 from pointset.nn.norms import BatchNorm, GroupNorm, InstanceNorm, SetNorm
@@ -299,3 +299,13 @@ def test_a_model_converted_to_another_type_returns_logits_of_that_type(name, dty
     for found in (model(points.to(dtype)), model(points.to(dtype), mask)):
         assert found.dtype == dtype
         torch.testing.assert_close(found.float(), expected, atol=0.02, rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("block", "sizes"), [(Multihead, (3, 5, 8)), (MAB, (8, 5, 8)), (SAB, (8, 8)), (ISAB, (8, 8)), (PMA, (8,))]
+)
+def test_options_of_attention_are_keywords_of_the_blocks(block, sizes):
+    changes = {"heads": 2, "form": "paper", "score": "bilinear"}
+    by_name, by_options = block(*sizes, **changes), block(*sizes, options=AttentionOptions(**changes))
+    assert repr(by_name) == repr(by_options) != repr(block(*sizes))
+    assert {module.heads for module in by_name.modules() if isinstance(module, Multihead)} == {2}

@@ -38,7 +38,7 @@ class Tile(NamedTuple):
 
 
 def whole_sets(sets: int, numbers: int) -> Iterator[slice]:
-    """Tiles of whole sets, with so many numbers in each set; a set larger than a tile is one tile."""
+    """Tiles of whole sets with this many numbers each; a set larger than a tile is one tile."""
     together = max(1, tile_size() // max(1, numbers))
     for start in range(0, sets, together):
         yield slice(start, min(sets, start + together))
@@ -80,7 +80,7 @@ def in_tiles(
     plain: Callable[..., Tensor],
     *inputs: Tensor,
 ) -> Tensor:
-    """A function of tensors, the rows first, that has a backward pass of its own.
+    """Apply a function of tensors, the rows first, with a custom backward pass.
 
     `forward(*inputs, keeps=...)` gives the result and what `backward(gradient, for_rows, *inputs, *kept)` needs, which
     gives the gradients of the inputs. `plain` is the function in plain torch operations, for second derivatives.

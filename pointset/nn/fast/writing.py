@@ -37,7 +37,7 @@ class Projections(NamedTuple):
 
 
 def may_write_in_tiles(mab: Any, X: Tensor, Y: Tensor) -> bool:
-    """True if many rows X read few keys of their own set in a MAB, by plain softmax and without norms."""
+    """True if many rows X read few keys of their set in a MAB, by plain softmax and without norms."""
     attention = mab.multihead
     if mab.form == "paper" or mab.norm != "none" or attention.record is not None:
         return False
@@ -55,7 +55,7 @@ def write_in_tiles(mab: Any, X: Float[Tensor, "B n d_in"], Y: Float[Tensor, "B m
 
 
 def write_rows(X: Float[Tensor, "B n d_in"], keys: Keys, maps: Projections, heads: int) -> Float[Tensor, "B n d"]:
-    """O [B, n, d]; each row reads the m keys of its own set."""
+    """O [B, n, d]; each row reads the m keys of its set."""
 
     def plain(X: Tensor, K: Tensor, V: Tensor, *maps: Tensor) -> Tensor:
         return write_plainly(X, Keys(K, V), Projections(*maps), heads)

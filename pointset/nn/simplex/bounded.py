@@ -106,7 +106,7 @@ def centred(z: Float[Tensor, "*rows n"], u: Float[Tensor, "*rows n"]) -> Float[T
     """The scores minus the pivot of their row, clamped to [-FAR, FAR]: they give the same weights, more accurately.
 
     The pivot is the score at which the sum of min(u, 1), over keys in descending order, reaches 1. With tau at the
-    pivot the weights sum to less than 1, and with tau 1 below it to at least 1, so the threshold lies between. Scores
+    pivot the weights sum to less than 1, and with tau 1 below it to at least 1, so tau is between them. Scores
     near the pivot are exact after the subtraction; differences beyond FAR do not affect the weights.
     """
     with torch.no_grad():
