@@ -71,7 +71,7 @@ def weight_numbers(weights: Weights) -> InitialState:
 def same_weights(first: InitialState, second: InitialState) -> bool:
     """Return True if the numbers of two models are those of the same weights."""
     most = SAME_WEIGHTS * max(first["norm"], second["norm"])
-    return all(abs(first[name] - second[name]) <= most for name in ("norm", "projection"))  # type: ignore[literal-required]
+    return all(abs(first[name] - second[name]) <= most for name in ("norm", "projection"))
 
 
 def describe_model(model: nn.Module) -> dict[str, Any]:

@@ -150,8 +150,11 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
                 if len(groups) != len(sets):
                     raise InputError(f"groups must be one for each of the {len(sets)} clouds, got {len(groups)}")
                 sets = sets.grouped(groups)
-            is_seed = isinstance(self.random_state, numbers.Integral)  # used as it is, as in `pointset.fit`
-            seed = int(self.random_state if is_seed else check_random_state(self.random_state).randint(2**31 - 1))
+            state = self.random_state
+            if isinstance(state, numbers.Integral):  # used unchanged, as in `pointset.fit`
+                seed = int(state)
+            else:
+                seed = int(check_random_state(state).randint(2**31 - 1))
             fitted = self._trained(sets, seed)
         self.model_, self.history_, self.classes_ = fitted.model, fitted.history, classes
         self.n_features_in_, self.n_iter_ = sets.inputs, len(fitted.history)
