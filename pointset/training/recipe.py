@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pointset.configuration import COMMON, BatchSize, Checked, Length, NonNegative, Positive, Share, SizeRange
 from pointset.errors import PointsetError
 
-USUAL_EPOCHS, USUAL_STEPS = 50, 800
+USUAL_EPOCHS, USUAL_STEPS = 50, 1200
 STEP_EVERY, STEP_FACTOR = 20_000, 0.3
 
 Precision = Literal["float32", "bfloat16", "auto"]
@@ -32,7 +32,7 @@ class Recipe(Checked):
     """
 
     epochs: Annotated[Length | None, COMMON] = None
-    """Passes over the training shapes; None takes 50, and as many more as 800 steps need."""
+    """Passes over the training shapes; None takes 50, and as many more as 1,200 steps need."""
     steps: Length | None = None
     """Total number of optimizer steps, instead of `epochs`; the last epoch may be incomplete."""
     least_steps: Length | None = None

@@ -164,7 +164,7 @@ def solids(count: int, seed: int, points: int = 256) -> tuple[np.ndarray, list[i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["rff-max", "rffp-max"])
+@pytest.mark.parametrize("name", ["rff-max", "rff-pma"])
 def test_defaults_of_a_recipe_learn_simple_solids(name):
     model = pointset.create_model(name, classes=3, dim=64)
     recipe = Recipe(learning_rate=3e-3)
@@ -184,8 +184,8 @@ def test_a_training_that_ends_at_chance_warns(train):
         pointset.fit(small("rff-max"), train, replace(recipe, epochs=1, ordered="soft"), progress=False)
 
 
-def test_without_epochs_there_are_at_least_800_steps():
-    assert [Recipe().total_steps(per_epoch) for per_epoch in (4, 100)] == [800, 5000]
+def test_without_epochs_there_are_at_least_1200_steps():
+    assert [Recipe().total_steps(per_epoch) for per_epoch in (4, 100)] == [1200, 5000]
     assert [Recipe(epochs=3).total_steps(4), Recipe(epochs=3, least_steps=20).total_steps(4)] == [12, 20]
     assert Recipe(steps=7).total_steps(4) == 7
 
