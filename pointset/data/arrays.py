@@ -52,7 +52,7 @@ def from_arrays(
             indices into them; or, if all classes are integers, such as "-1" or 7, those. None sorts the values of y.
         features: further numbers of each point, [N, n, f] or [N, n], or a list like X, called "columns"; or several by
             name, {"normals": ..., "intensity": ...}, or the names of columns of DataFrames, ["normals", "intensity"].
-            Normals get length 1, come first, and turn with the shape.
+            Normals get length 1, come first, and rotate with the shape.
         points: points per set; smaller clouds give all. None uses all points of every cloud.
         names: unique names of the shapes, which seed the fixed subsets. None numbers the shapes.
         split: name of the split: "train", "test", ...

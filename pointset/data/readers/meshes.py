@@ -123,9 +123,9 @@ def _find_folded(fans: np.ndarray, counts: np.ndarray) -> np.ndarray:
         sides = fans[:, 1:] - fans[:, :1]
         sides = sides / np.maximum.reduceat(np.abs(sides).max(axis=(1, 2)), starts)[polygon, None, None]
         normals = np.cross(sides[:, 0], sides[:, 1])
-        turns = (normals * _unit(np.add.reduceat(normals, starts))[polygon]).sum(axis=1)
-        turns = np.where(np.isnan(turns), -np.linalg.norm(normals, axis=1), turns)
-        folded = turns < -CORNER_TOLERANCE * np.linalg.norm(sides, axis=2).sum(axis=1)
+        turning = (normals * _unit(np.add.reduceat(normals, starts))[polygon]).sum(axis=1)
+        turning = np.where(np.isnan(turning), -np.linalg.norm(normals, axis=1), turning)
+        folded = turning < -CORNER_TOLERANCE * np.linalg.norm(sides, axis=2).sum(axis=1)
     return np.flatnonzero(np.logical_or.reduceat(folded, starts))
 
 
