@@ -1,4 +1,4 @@
-"""An interactive page: all maps of a layer turn together in one WebGL canvas. One HTML file, no network."""
+"""An interactive page: all maps of a layer turn together in one canvas. One HTML file, no network."""
 
 from __future__ import annotations
 
