@@ -21,7 +21,7 @@ FOLDER = "local-features"
 VERSION = 6
 """Increased whenever the same points get other features."""
 FEW_POINTS = 2**18
-"""Features of so many points or fewer are computed again, and not kept on disk."""
+"""Up to this number of points, features are computed each time and not kept on disk."""
 _WITH_FEATURES: "WeakKeyDictionary[PointCache, dict[tuple[int, int], PointCache]]" = WeakKeyDictionary()
 
 

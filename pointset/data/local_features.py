@@ -11,7 +11,7 @@ Both kinds begin with three numbers and end with six:
 
 Between them, "upright" (21 features, for shapes whose pose is that of the training shapes) has mean shifts (Comaniciu
 and Meer, *Mean shift*, 2002): the vectors from x to the mean of all points y with weights exp(-|y - x|^2 / 2 s^2),
-divided by s, for each s of `SCALES`. They say on which side of the point the shape lies, near and far, and rotate too.
+divided by s, for each s of `SCALES`. They point to where the rest of the shape is, near and far, and rotate too.
 
 "invariant" (30 features, for any pose) has what no rotation changes. With the unit vector u = x / |x|, the offset c of
 the mean of the neighbours, each mean shift v, and the unit vectors u_j to the other neighbours with their normals n_j:

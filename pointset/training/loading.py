@@ -39,7 +39,7 @@ def load_model(name: str | Path) -> Any:
 
     Returns:
         A `Classifier`: `model.predict`, `predict_proba`, `classify` and `embed` take shapes in any unit and prepare
-        them as the training did; `model(points)` takes points as they are. `model.classes` are its classes,
+        them as the training did; `model(points)` takes prepared points. `model.classes` are its classes,
         `model.preparation` is how shapes become points, and `model.description` is the content of run.json.
 
     Raises:

@@ -43,9 +43,9 @@ class Classifier(nn.Module):
 
     Attributes:
         inputs: numbers per point that are given.
-        local_features: what the model is told of each point's neighbourhood.
-        widths: numbers of each point that `forward` takes: as given, or with those of the neighbourhoods.
-        preparation: how shapes become sets, as in training; points are taken as they are before training.
+        local_features: the kind of local features that the model uses.
+        widths: numbers of each point that `forward` takes: without local features, and with them.
+        preparation: how shapes become sets, as in training; before training, points stay unchanged.
         classes: names of the classes in the order of the logits; None before training.
         temperature: logits are divided by it for probabilities; that of its card for a trained model of the package.
         training_distribution: statistics by which out-of-distribution shapes are recognised; None without them.
@@ -81,14 +81,11 @@ class Classifier(nn.Module):
         return self.preparation != Preparation(points=MOST_POINTS, inputs=self.inputs)
 
     def __repr__(self) -> str:
-        """What it is, in a line; `print(model)` shows its layers."""
+        """Return a line with name, classes and parameters; `print(model)` shows the layers."""
         spec = getattr(self, "spec", None)
         count = count_parameters(self)
-        learned = "" if spec is None else f"{spec.classes} classes, "
-        return (
-            f"{type(self).__name__} {'of your own' if spec is None else spec.name}: {learned}{self.inputs} numbers of "
-            f"each point, {count:,} parameters"
-        )
+        about = "" if spec is None else f"{spec.name}, {spec.classes} classes, "
+        return f"{type(self).__name__}({about}{self.inputs} inputs per point, {count:,} parameters)"
 
     def __str__(self) -> str:
         return nn.Module.__repr__(self)
@@ -98,11 +95,11 @@ class Classifier(nn.Module):
         return f"<details><summary>{line}</summary><pre>{layers}</pre></details>"
 
     def embed(self, points: Clouds, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
-        """Return one row of numbers for each cloud, float32 [B, d]: similar shapes have similar rows; see `predict`.
+        """Return an embedding of each cloud, float32 [B, d]: similar shapes have similar embeddings; see `predict`.
 
-        A row is what the head gets: the pooled rows of the encoder, side by side. For classes that a model does not
-        know it is better than the layers after it: of labeled_db's shapes, the nearest row of
-        dumlp16-max+dumlp16.modelnet40-1024 has the same class for 89.5 %, of the logits for 83.7 %.
+        It is the input of the head: the pooled features of the encoder, concatenated. For classes that are not those of
+        the training it is better than later layers: of labeled_db's shapes, the nearest neighbour in the embedding of
+        dumlp16-max+dumlp16.modelnet40-1024 has the same class for 89.5 %, in its logits for 83.7 %.
         """
         return as_given(embed_rows(self, prepared_batches(self, points, mask, batch_size)), points)
 
@@ -116,7 +113,7 @@ class Classifier(nn.Module):
         Args:
             points: one cloud [n, inputs], a batch [B, n, inputs], or a list of B clouds [n_i, inputs]; arrays or
                 tensors of any number type. At most `preparation.points` points of a cloud are used, chosen at random.
-                Or a file of a mesh or a cloud, a `Mesh`, a `Cloud`, or a list of these; or `PointSets`, as they are.
+                Or a file of a mesh or a cloud, a `Mesh`, a `Cloud`, or a list of these; or `PointSets`.
             mask: bool [B, n] of a batch, True at real points.
             batch_size: clouds at a time; does not change the result beyond rounding.
 
@@ -152,7 +149,7 @@ class Classifier(nn.Module):
 
         Returns:
             A row for each shape: its "name" (the path of a file), its "class", the "probability" of the class, and
-            "low_confidence", which is True if the shape may be of none of the classes or lie in another pose.
+            "low_confidence", True if the shape may be of none of the classes or in another pose.
 
         Example:
             >>> pointset.load_model("isab16-pma.modelnet40-1024").classify(X[:1])[0].keys()
@@ -200,7 +197,7 @@ class SetClassifier(Classifier):
         self.numbers = numbers
 
     def with_numbers(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n width"]:
-        """Return the points with the local features, if the model takes some and they lack them."""
+        """Return the points with local features, if the model uses them and the points have none."""
         return points if self.numbers is None else self.numbers.complete(points, mask)
 
     def encode(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n width"]:
@@ -210,7 +207,7 @@ class SetClassifier(Classifier):
         return self.encoder(points, mask)
 
     def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
-        """Return the pooled rows of each set side by side: what the head gets. Points are taken as they are."""
+        """Return the pooled features of each set, concatenated: the input of the head. Points stay unchanged."""
         points, mask = checked_points(self, points, mask)
         return self.pool(self.encode(points, mask), mask).flatten(1)
 
@@ -242,7 +239,7 @@ class WholeClassifier(Classifier):
         return ranked(logits) if self.by_thresholds and not self.training else logits
 
     def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
-        """Return one row for each set, of a model that has them; see `SetClassifier.embed_sets`."""
+        """Return an embedding of each set, for a baseline; see `SetClassifier.embed_sets`."""
         if not isinstance(self.model, Baseline):
             kind = type(self.model).__name__
             raise InputError(f"a {kind} has no embedding: use a model with an encoder and a pooling")
@@ -250,7 +247,7 @@ class WholeClassifier(Classifier):
 
 
 def ranked(logits: Float[Tensor, "B classes"]) -> Float[Tensor, "B classes"]:
-    """Logits of ordered classes whose largest is that of the class with as many thresholds passed, t_k > 0.
+    """Return logits of ordered classes whose largest is that of the class with as many thresholds passed, t_k > 0.
 
     The logits t_k = z_k - z_(k - 1) of the thresholds are sorted, the largest first, and added up from 0: the sum grows
     as long as they are positive. The share of two neighbours is exp(t_k).
@@ -260,14 +257,14 @@ def ranked(logits: Float[Tensor, "B classes"]) -> Float[Tensor, "B classes"]:
 
 
 def count_parameters(model: nn.Module) -> int:
-    """The number of learned numbers, with those of the fitted heads of baselines."""
+    """Return the number of parameters, with the fitted numbers of baselines' heads."""
     baselines = [module for module in model.modules() if isinstance(module, Baseline)]
     heads = sum(buffer.numel() for baseline in baselines for buffer in baseline.head.buffers())
     return sum(parameter.numel() for parameter in model.parameters()) + heads - len(baselines)  # their device anchors
 
 
 def checked_points(model: Classifier, points: Any, mask: Any) -> tuple[Tensor, Tensor | None]:
-    """Points [B, n, inputs] with zeros in padded rows and at least one row, or an error that shows the shapes."""
+    """Return points [B, n, inputs] with zeros in padded rows and at least one row; raise an error with the shapes."""
     # Mixed precision converts lower precision by itself; it leaves double precision alone.
     is_cast = isinstance(points, Tensor) and points.dtype in LOWER and torch.is_autocast_enabled(points.device.type)
     points, mask = as_sets(points, mask, model.widths, None if is_cast else next(model.parameters(), None))

@@ -1,4 +1,4 @@
-"""What a run.json describes: types of what is read back, and what a model of the zoo needs."""
+"""The content of run.json: types of the fields that are read, and the fields that a model of the zoo needs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,7 +31,7 @@ class _Model(TypedDict, total=False):
 
 
 class DataDescription(TypedDict, total=False):
-    """The types of what is read of a `PointSets.describe` description."""
+    """Types of the fields of `PointSets.describe` that are read."""
 
     name: str
     source: str
@@ -49,7 +49,7 @@ class DataDescription(TypedDict, total=False):
 
 
 class RunDescription(TypedDict, total=False):
-    """The types of what is read of a run.json, of which a model that is not from the zoo has only a part."""
+    """Types of the fields of run.json that are read; a custom model has only a part of them."""
 
     model: _Model
     recipe: _Recipe
@@ -78,7 +78,7 @@ def check_run(description: Mapping[str, Any], file: Path) -> None:
     model, data = description.get("model", {}), description.get("data", {})
     if "class" in model and "name" not in model:
         raise PointsetError(
-            f"{file.parent} holds a model of your own ({model['class']}): build it and load model.safetensors into it"
+            f"{file.parent} holds a custom model ({model['class']}): build it and load model.safetensors into it"
         )
     missing = [part for part in REQUIRED_KEYS if part not in description] or [
         f"{part}.{name}" for part, names in REQUIRED_KEYS.items() for name in names if name not in description[part]

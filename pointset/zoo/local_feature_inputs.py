@@ -43,7 +43,7 @@ class LocalFeatureInputs(nn.Module):
 
     @property
     def constants(self) -> dict[str, Any]:
-        """Return what the formulas need, for another language."""
+        """Return the constants of the formulas, for the implementation in JavaScript."""
         return {**CONSTANTS, "kind": self.kind, "largest": LARGEST}
 
     @property

@@ -1,4 +1,4 @@
-"""Models from their names: `head(pool(encoder(X)))`; all poolings except pma share one head. And what they can do."""
+"""Models from their names: `head(pool(encoder(X)))`; all poolings except pma share one head."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -49,10 +49,10 @@ class Spec:
     members: "tuple[Spec, ...]" = ()
     """Of an ensemble: the classifiers whose log-probabilities it averages."""
     start: str = ""
-    """The trained model whose weights a training began from."""
+    """The trained model that was fine-tuned."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain data, for run.json."""
+        """Return the fields as plain data, for run.json."""
         always = {name: getattr(self, name) for name in ("name", "classes", "inputs", "seed")}
         sometimes = {
             "modules": {} if self.members else source_digests(self.name, self.options),
@@ -152,7 +152,7 @@ def set_preparation(model: nn.Module, classes: Sequence[str], preparation: Prepa
 
 
 def spec_of(described: Mapping[str, Any]) -> Spec:
-    """The spec that run.json describes under "model"; a KeyError, a TypeError or a ValueError if it does not."""
+    """Return the spec that run.json has under "model"; a KeyError, a TypeError or a ValueError if it does not."""
     options = ModelOptions.from_dict(described["options"])
     members = tuple(map(spec_of, described.get("members", ())))
     return Spec(described["name"], described["classes"], described["inputs"], described["seed"], options, members)
@@ -220,13 +220,13 @@ def _with_head(encoder: Builder, pooling: Builder, spec: Spec) -> nn.Module:
 
 
 def shape_of(module: nn.Module, width: int) -> list[int]:
-    """The shape of what a module makes of one row of this width."""
+    """Return the shape of a module's output for one row of this width."""
     with torch.no_grad(), in_evaluation_mode(module):
         return list(module(torch.zeros(1, 1, width), None).shape)
 
 
 def describe_models(options: ModelOptions | None = None) -> list[dict[str, Any]]:
-    """Name, number of parameters and `abilities` of every model in `list_models`."""
+    """Return name, number of parameters and `abilities` of every model in `list_models`."""
     rows = []
     for name in list_models():
         model = create_model(name, options=options)
@@ -236,7 +236,7 @@ def describe_models(options: ModelOptions | None = None) -> list[dict[str, Any]]
 
 
 def abilities(model: nn.Module) -> dict[str, bool]:
-    """Whether a model has attention maps, and can be exported."""
+    """Return whether a model has attention maps, and whether it can be exported."""
     maps = any(getattr(type(module), "maps", None) for module in model.modules())
     try:
         check_export(model)

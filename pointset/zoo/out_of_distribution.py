@@ -1,7 +1,7 @@
 """Out-of-distribution shapes: the distance of a shape to the training shapes of a model.
 
 A classifier that was trained on furniture gives an airplane a confident class of furniture. What the last layer gets of
-the airplane, however, lies far from what it got of the training shapes: the distance d is the Mahalanobis distance to
+the airplane, however, is far from what it got of the training shapes: the distance d is the Mahalanobis distance to
 the nearest class mean under one covariance for all classes (Lee et al., arXiv 1807.03888, of the last layer alone and
 without their change of the input). The covariance is s^2 I plus a part of low rank, as in probabilistic principal
 component analysis (Tipping and Bishop 1999), so that the statistics of a model take less than 100 kB:

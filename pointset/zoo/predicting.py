@@ -1,7 +1,6 @@
-"""The one way from sets to predictions: `predict` for classes, `embed_rows` for embeddings.
+"""From sets to predictions: `predict` for classes, `embed_rows` for embeddings.
 
-They take `PointSets`, or batches: `prepared_batches` makes them of clouds as a user has them,
-`padded_batches` of prepared clouds.
+They take `PointSets`, or batches: `prepared_batches` prepares a user's clouds, `padded_batches` takes prepared ones.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -96,7 +95,7 @@ def predict(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE, las
 
 
 def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) -> Float[Tensor, "N d"]:
-    """The embedding of sets: what `model.embed_sets` gives, float32 on the model's device; see `predict`."""
+    """Return the embeddings of sets by `model.embed_sets`, float32 on the model's device; see `predict`."""
     embed: Any = getattr(model, "embed_sets", None)
     if embed is None:
         raise InputError(f"a {type(model).__name__} has no embedding: use a model with an encoder and a pooling")
@@ -104,7 +103,7 @@ def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) 
 
 
 def prepared_batches(model: Any, clouds: Clouds, mask: Any = None, batch_size: int = SETS_AT_ONCE) -> Sets:
-    """Return batches of clouds as a user has them, each prepared by the model; `PointSets` as they are."""
+    """Return batches of a user's clouds, each prepared by the model; `PointSets` stay unchanged."""
     if isinstance(clouds, PointSets):
         clouds.require_inputs(model)
         return clouds
@@ -123,7 +122,7 @@ def prepared_batches(model: Any, clouds: Clouds, mask: Any = None, batch_size: i
 
 
 def padded_batches(clouds: Iterable[Tensor], batch_size: int = SETS_AT_ONCE) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Batches of clouds [n_i, d] of one type, each of as many as are worth to be in memory together with padding."""
+    """Yield padded batches of clouds [n_i, d] of one type, within `MOST_ROWS` rows and `MOST_PAIRS` pairs of rows."""
     batch: list[Tensor] = []
     for cloud in clouds:
         sets, largest = len(batch) + 1, max(map(len, [*batch, cloud]))
@@ -136,7 +135,7 @@ def padded_batches(clouds: Iterable[Tensor], batch_size: int = SETS_AT_ONCE) -> 
 
 
 def as_given(values: Tensor, clouds: Clouds) -> Any:
-    """A result [B, ...] as an array; if one of the clouds is a tensor, as a tensor on its device."""
+    """Return a result [B, ...] as an array; if one of the clouds is a tensor, as a tensor on its device."""
     clouds = clouds if isinstance(clouds, Sequence | ndarray) else [clouds]
     tensor = next((cloud for cloud in clouds if isinstance(cloud, Tensor)), None)
     return values.cpu().numpy() if tensor is None else values.to(tensor.device)
@@ -145,7 +144,7 @@ def as_given(values: Tensor, clouds: Clouds) -> Any:
 def _results(
     model: nn.Module, sets: Sets, batch_size: int, compute: Callable[[Tensor, Tensor | None], list[Tensor]]
 ) -> list[Tensor]:
-    """What `compute` gives for all sets, in float32 on the model's device."""
+    """Return the results of `compute` for all sets, in float32 on the model's device."""
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     if isinstance(sets, PointSets):
         sets = fixed_batches(sets.with_local_features(getattr(model, "local_features", "none")), batch_size)
@@ -156,7 +155,7 @@ def _results(
 
 
 def list_clouds(clouds: Clouds, mask: Any, inputs: int) -> Sequence[Any]:
-    """Clouds one by one; of a batch with a mask the real points."""
+    """Return a list of clouds; of a batch with a mask the real points."""
     if isinstance(clouds, ndarray) and clouds.dtype.kind == "O" and clouds.ndim == 1:
         clouds = list(clouds)
     if isinstance(clouds, str | Path | Mesh | Cloud) or hasattr(clouds, "columns"):  # a DataFrame
@@ -177,7 +176,7 @@ def list_clouds(clouds: Clouds, mask: Any, inputs: int) -> Sequence[Any]:
 def _in_pieces(
     compute: Callable[[Tensor, Tensor | None], list[Tensor]], points: Tensor, mask: Tensor | None
 ) -> list[Tensor]:
-    """The results for sets [B, n, d], a few at a time; of several sizes, those of one size after the other."""
+    """Return the results for sets [B, n, d], computed a few at a time; sets of several sizes are sorted by size."""
     most = ROWS_AT_ONCE if points.device.type == "cpu" else MOST_ROWS
     if mask is None:
         each = [compute(piece, None) for piece in points.split(max(1, most // max(1, points.shape[1])))]

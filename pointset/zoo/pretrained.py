@@ -39,7 +39,7 @@ class TestedAccuracy(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainedCard(Checked):
-    """What is known of a trained model, beyond run.json: model, options, data, classes, recipe, commit, seed."""
+    """Facts about a trained model beyond run.json (model, options, data, classes, recipe, commit, seed)."""
 
     title: Text
     data: Text
@@ -50,12 +50,12 @@ class PretrainedCard(Checked):
     accuracy: Mapping[str, TestedAccuracy] = field(default_factory=dict)
     """Accuracy on the official test split, by points per set."""
     deciding: Count | None = None
-    """Median number of points that decide, of 1,024: the exact support; None if all do."""
+    """Median size of the exact support, of 1,024 points; None if every point has a weight."""
     temperature: Positive
     """Logits are divided by this before the softmax, for shapes like those of training; fitted on the validation
     split."""
     corruption_errors: Mapping[str, float] = field(default_factory=dict)
-    """Mean over five severities, by corruption of ModelNet40-C; "clean" without any, on sets of so many `points`."""
+    """Mean over five severities, by corruption of ModelNet40-C; "clean" is without any, `points` the size of sets."""
     low_confidence: Mapping[str, float] = field(default_factory=dict)
     """By set of shapes: share with low confidence."""
     calibration_error: Mapping[str, float] = field(default_factory=dict)
@@ -101,7 +101,7 @@ def pretrained_name(name: str, pretrained: bool | str | None) -> str:
 
 
 def pretrained_folder(name: str) -> Path:
-    """The folder of a trained model's run."""
+    """Return the folder of a trained model's run."""
     if name in list_pretrained():
         return FOLDER / name
     known = list_pretrained()
@@ -111,7 +111,7 @@ def pretrained_folder(name: str) -> Path:
 
 
 def pretrained_card(name: str) -> PretrainedCard:
-    """The card of a trained model."""
+    """Return the card of a trained model."""
 
     def parse(content: bytes) -> PretrainedCard:
         return msgspec.convert(tomllib.loads(content.decode()), PretrainedCard)
@@ -120,7 +120,7 @@ def pretrained_card(name: str) -> PretrainedCard:
 
 
 def pretrained_run(name: str) -> dict[str, Any]:
-    """Content of run.json: the model and its training."""
+    """Return the content of run.json: the model and its training."""
     file = pretrained_folder(name) / "run.json"
     description: dict[str, Any] = records.read_json(file, REINSTALL, RunDescription)
     check_run(description, file)
@@ -128,7 +128,7 @@ def pretrained_run(name: str) -> dict[str, Any]:
 
 
 def pretrained_weights(name: str) -> "dict[str, Tensor]":
-    """Weights by name, in 16 bits as they are stored."""
+    """Return the weights by name, in 16 bits."""
     from safetensors.torch import load as load_tensors  # not needed to list what there is
 
     return records.parse(pretrained_folder(name) / "model.safetensors", load_tensors, "weights", REINSTALL)

@@ -1,4 +1,4 @@
-"""Start a training from trained weights: other classes, and another axis up."""
+"""Fine-tuning: a trained model for other classes and another upward axis."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,9 +15,11 @@ from pointset.zoo.models import build_model
 
 
 def start_from(trained: nn.Module, sets: PointSets, *, seed: int = 0, start: str = "") -> nn.Module:
-    """A new model for the classes of sets, with the weights of a trained one; see `Spec` for `start`."""
+    """Return a new model for the classes of sets, with the weights of a trained one; see `Spec` for `start`."""
     if not isinstance(trained, SetClassifier):
-        raise PointsetError("a training starts from a model with an encoder and a pooling: use one of the zoo's names")
+        raise PointsetError(
+            "only models with an encoder and a pooling can be fine-tuned: use a name of list_pretrained"
+        )
     spec: Any = trained.spec
     wanted, known = list(sets.classes), trained.classes or []
     model = build_model(replace(spec, classes=len(wanted), seed=seed, start=start))
@@ -41,8 +43,8 @@ def start_from(trained: nn.Module, sets: PointSets, *, seed: int = 0, start: str
 def turn_inputs(model: SetClassifier, turn: Tensor) -> None:
     """Change a model, in place, into one that gives for X what it gave for X @ turn.T: exact, but for rounding.
 
-    Every layer that reads coordinates is linear, so the matrix [3, 3] goes into its weights. A turn between upward axes
-    takes each number of a neighbourhood to another one or its opposite, so that mean and deviation follow.
+    Every layer that reads coordinates is linear, so the matrix [3, 3] goes into its weights. A rotation between upward
+    axes permutes local features, up to their sign, so that mean and deviation follow.
     """
     whole = turn
     if (numbers := model.numbers) is not None:

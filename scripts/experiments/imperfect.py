@@ -17,6 +17,7 @@ from numpy import ndarray
 from saved import run as run_app
 
 from pointset import ModelOptions, PointSets, Recipe, fit, load_dataset
+from pointset.configuration import AttentionOptions
 from pointset.data.augmentations import augmentation_from_names
 from pointset.data.batches import mixed_seed
 from pointset.data.point_cache import Indices
@@ -30,7 +31,7 @@ AT_ONCE = 256
 IMPERFECTIONS = ("thin", "crop", "uneven", "background")
 OPTIONS = ModelOptions(
     dim=64,
-    norm="batch",
+    attention=AttentionOptions(norm="batch"),
     head_dim=256,
     head_norm="batch",
     dropout=0.3,
