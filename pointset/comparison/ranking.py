@@ -192,7 +192,7 @@ class Ranking:
         return METHOD.format(correction=correction, level=self.level)
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
+        """Return plain data, for JSON."""
         return {
             "items": self.items,
             "rows": [asdict(row) for row in self.rows],
@@ -209,16 +209,18 @@ class Ranking:
         return "\n".join(["\n\n".join(tables), *more, "", *map(escaped, [*self.sentences(), self.method])])
 
     def as_markdown(self) -> str:
-        """As Markdown: sentences, and the tables of models and pairs."""
+        """Return Markdown: sentences, and the tables of models and pairs."""
         sentences = "\n\n".join(in_table(text, "github") for text in (*self.sentences(), self.method))
         return f"{sentences}\n\n" + "\n\n".join(
             f"## {title}\n\n{format_table(table, 'github')}" for title, table in self.tables().items()
         )
 
     def as_latex(self, spread: str = "both") -> str:
-        """As LaTeX (booktabs): the sentences as comments, and the tables of models and pairs."""
+        """Return LaTeX: the sentences as comments, and the tables of models and pairs with caption and label."""
         comments = "".join(f"% {escaped(text)}\n" for text in (*self.sentences(), self.method))
-        return comments + "\n".join(f"% {title}\n{as_latex(table)}" for title, table in self.tables(spread).items())
+        captions = {title: f"{title} on {self.items:,} items. {self.method}" for title in self.tables(spread)}
+        tables = self.tables(spread).items()
+        return comments + "\n".join(as_latex(table, captions[title], f"tab:{title.lower()}") for title, table in tables)
 
     def tables(self, spread: str = "both") -> dict[str, Table]:
         """Return the tables that are not empty, by title."""
