@@ -62,7 +62,8 @@ class Camera:
 
 def camera_of(camera: Camera | None, up: Up | None, default: Up) -> Camera:
     """The camera of a picture: as given, with `up` if that is given; None means the first view of `default` up."""
-    return dataclasses.replace(camera or Camera(up=default), **({} if up is None else {"up": up}))
+    camera = camera or Camera(up=default)
+    return camera if up is None else dataclasses.replace(camera, up=up)
 
 
 def to_unit(points: NDArray[np.float64], up: Up) -> NDArray[np.float64]:

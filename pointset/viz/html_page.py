@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.viz.camera import Camera
-from pointset.viz.charts import DPI, Picture
+from pointset.viz.charts import DPI
 from pointset.viz.color import attention_ramp
 from pointset.viz.writing import as_png
 
@@ -41,7 +42,7 @@ class Page:
     """The whole page; it needs no network."""
     height: int = 720
     """Height of the frame in a notebook, in pixels; the page scrolls inside it."""
-    draw_still: Callable[[], Picture] | None = None
+    draw_still: Callable[[], Figure] | None = None
     """Draws the layer that the page opens with as a still picture."""
 
     def __repr__(self) -> str:
