@@ -1,4 +1,4 @@
-"""Small multiples of clouds: panels of equal size in labelled lines with one camera, and tiles without text."""
+"""Small multiples of clouds: panels of equal size in labelled lines with one camera."""
 
 from __future__ import annotations
 
