@@ -115,7 +115,7 @@ def attend(
         viz.make_page(maps, cloud, title=title, prediction=note, camera=camera, **chosen).save(output)
     else:
         if layer is None:  # the last that reads the points, or else pools them
-            of_points = [[each for each in maps if each.kind == kind] for kind in ("reads", "pools", "decides")]
+            of_points = [[each for each in maps if each.kind == kind] for kind in ("reads", "pools", "support")]
             shown = next(filter(None, of_points), maps)[-1]
         else:
             shown = pointset.find_map(maps, layer=layer)

@@ -98,7 +98,7 @@ def check(
     """Read every shape once and find what makes results wrong: duplicates, leakage, label errors, unreadable files.
 
     Exact duplicates are the same bytes, or the same points in another format or order. Near-duplicates are nearest
-    neighbours in feature space: copies that are sampled anew, moved or rescaled. Possible label errors are found by
+    neighbours in feature space: copies that are sampled again, moved or rescaled. Possible label errors are found by
     cleanlab from out-of-fold probabilities.
 
     Delete the rows of shapes to keep from the table, and train without the others: `--without check.csv`.

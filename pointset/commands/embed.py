@@ -26,7 +26,7 @@ def embed(
 ) -> Result:
     """Write one embedding (a feature vector) per shape; similar shapes have embeddings at a small distance.
 
-    Use them for nearest neighbours, clustering or a classifier of your own.
+    Use them for nearest neighbours, clustering or a classifier.
 
     Example: `pointset embed path/to/meshes -o embeddings.npz`
 

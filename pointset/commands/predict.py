@@ -36,7 +36,7 @@ def classify(
     """Classify files of shapes, or all files in a folder, with a trained model.
 
     Each mesh is sampled with as many points as the model was trained on. Of a point
-    cloud with more points a random part of so many is taken.
+    cloud with more points a random part is taken.
 
     Example: `pointset classify path/to/scans --model runs/parts -o predictions.csv`
 
@@ -46,7 +46,7 @@ def classify(
         output: File for the predictions (*.csv): name, true class, the five most likely classes
             with their probabilities, entropy in nats, number of points, whether the confidence is low, and
             for the trained models the distance to their training shapes: 1 is typical, above 2 is out of distribution.
-        pose: "any" is for shapes that may lie or stand in any way; without --model, the model is then one that was
+        pose: "any" is for shapes in any pose; without --model, the model is then one that was
             trained for them.
     """
     from pointset.evaluation.shape_files import accuracy_of, classify_files, in_folders, write_guesses

@@ -26,7 +26,7 @@ Model = Annotated[str | None, Parameter(name="--model", help=MODEL_HELP)]
 
 
 FEW = 5
-"""Up to this number of shapes, there is no progress bar."""
+"""Up to this number of shapes, no progress bar is shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +94,8 @@ def low_confidence_advice(trained: Trained) -> str:
     """Return what may have caused predictions of low confidence, with the options to try."""
     count = len(trained.data["classes"])
     return (
-        "try another upward axis (such as --up y) or `classify --pose any` if the shapes may lie; else they may be of "
-        f"none of the model's {count:,} classes"
+        "try another upward axis (such as --up y), or `classify --pose any` if their pose may differ; else they may "
+        f"be of none of the model's {count:,} classes"
     )
 
 

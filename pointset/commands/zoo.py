@@ -12,7 +12,7 @@ from pointset.zoo.pretrained import FOLDER, PretrainedCard, list_pretrained, pre
 
 LISTING = FOLDER.parent / "listing.json"
 """What `describe_models` gives: making every model takes seconds, and reading this file needs no torch.
-`python scripts/zoo_listing.py` writes it anew after a part was added; a test says when."""
+`python scripts/zoo_listing.py` writes it again after a module was added; a test fails until then."""
 LISTED_SIZES = ("64", "100", "256", "1024")
 """Points per test set for which the list of trained models shows the accuracy."""
 
@@ -65,7 +65,7 @@ def _list_trained() -> Result:
         [_row(name, card) for name, card in cards.items()],
         "test accuracy in %, by points per set, drawn from clouds of 1,024 points, where neighbourhoods are known;",
         "where a model warns that a cloud has too few points for its neighbourhoods, one without them is more accurate",
-        "decide: exact support, so many of 1,024 points (median); the logits without the others are equal",
+        "support: median number of 1,024 points in the exact support; the logits without the others are equal",
         "for details: pointset zoo --pretrained NAME",
         *([f"classify, attend, evaluate and export use {USUAL} unless you give --model"] if USUAL in cards else []),
     )
@@ -77,7 +77,7 @@ def _row(name: str, card: PretrainedCard) -> dict[str, Any]:
         size: f"{100 * card.accuracy[size].accuracy:.1f}" if size in card.accuracy else "" for size in LISTED_SIZES
     }
     known = pretrained_run(name)["model"]["options"].get("local_features", "none")
-    facts = {"decide": card.deciding or "all", "data": card.data}
+    facts = {"support": card.deciding or "all", "data": card.data}
     return {"model": name, "parameters": card.parameters, "local_features": known, **tested, **facts}
 
 

@@ -50,7 +50,7 @@ def prepare_cloud(cloud: Cloud, name: str, options: OutlierOptions) -> Cloud:
         cloud = cloud[~zeros]
     elif missing:
         warnings.warn(
-            f"{name}: {missing:,} of {count:,} points lie exactly at the origin (0, 0, 0), where they count as one; if "
+            f"{name}: {missing:,} of {count:,} points are exactly at the origin (0, 0, 0), where they count as one; if "
             f"they are missing measurements, {OPTION} removes them",
             stacklevel=3,
         )

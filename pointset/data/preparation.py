@@ -37,7 +37,7 @@ CLOUD_POINTS = 1024
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A shape as a model takes it."""
+    """A prepared shape."""
 
     points: Float[Tensor, "n d"]
     """float32: normalised coordinates, features, and the local features."""
@@ -52,7 +52,7 @@ class Preparation(OutlierOptions, WithFeatures):
     """How shapes become sets of points."""
 
     points: PointCount = 1024
-    """Most points of a set: a mesh is sampled with so many, and of a larger cloud a random part is taken."""
+    """Most points of a set: the number sampled on a mesh; of a larger cloud a random part is taken."""
     normalize: Normalize = "none"
     """Normalisation of each set; see `pointset.data.normalize`."""
     up: Axis = "z"
@@ -62,8 +62,8 @@ class Preparation(OutlierOptions, WithFeatures):
     sampler: Sampler = "uniform"
     """How points are sampled on meshes; see `pointset.data.sampling`."""
     cache_points: PointCount = 2048
-    """Points of the largest training shape; so many are sampled on a mesh by another sampler than "uniform", a random
-    part of which is the set."""
+    """Points of the largest training shape: the number sampled on a mesh by a sampler other than "uniform", of which a
+    random part is the set."""
     features: tuple[str, ...] = ()
     """Numbers beside the coordinates of each point; see `DataOptions.features`."""
     inputs: Count = 3
@@ -166,7 +166,7 @@ class Preparation(OutlierOptions, WithFeatures):
         return self._finished(cloud, None, untouched=untouched)
 
     def _finished(self, cloud: Cloud, mesh: Mesh | None, *, untouched: bool = False) -> Prepared:
-        """The first `points` of a cloud, with the neighbourhoods of all."""
+        """Return the first `points` of a cloud, with local features of the whole cloud."""
         if lacking := ", ".join(name for name in self.arrays if name not in cloud.arrays):
             raise PointsetError(f"the cloud has no {lacking}, which the model needs of its points: give them too")
         parts = [cloud.arrays[name] for name in self.arrays]
@@ -174,7 +174,7 @@ class Preparation(OutlierOptions, WithFeatures):
             parts.append(stored_local_features(cloud.points, self.local_features))
         rows = torch.from_numpy(np.hstack(parts)[: self.points].astype(np.float32))[None]
         raw = rows[..., :3]
-        # Sets that `standardize` made stay as they are: a random part of a centred shape is not quite centred.
+        # Sets that `standardize` made are not changed: a random part of a centred shape is not quite centred.
         as_given = untouched and self.normalize == "center-standardize" and bool(is_standardized(raw))
         columns = Columns(self.has_normals, self.local_features)
         points = normalize_rows(rows, "none" if as_given else self.normalize, None, columns)[0]
@@ -196,12 +196,12 @@ class Preparation(OutlierOptions, WithFeatures):
         return usual
 
     def usual_up(self, name: str) -> Axis:
-        """The assumed upward axis of a file that does not declare one."""
+        """Return the assumed upward axis of a file that does not declare one."""
         return self.up if suffix_of(name) in self.kinds else usual_up([name]) or self.up
 
 
 def _part(cloud: Cloud, most: int, seed: int) -> Cloud:
-    """A random part of a cloud with more points than `most`."""
+    """Return a random part of a cloud with more points than `most`."""
     return cloud if len(cloud.points) <= most else cloud[downsample(cloud.points, most, seed=seed)]
 
 
@@ -213,7 +213,7 @@ def warn_of_rotation(usually: str, wanted: Axis) -> None:
     other = "Y" if wanted == "z" else "Z"
     warnings.warn(
         f"{usually} {other} up, and the model's shapes have {wanted.upper()} up: they are rotated; --up {wanted} "
-        f"(in Python up={wanted!r}) leaves them as they are",
+        f"(in Python up={wanted!r}) does not rotate them",
         UserWarning,
         stacklevel=4,
     )

@@ -87,7 +87,7 @@ def reliability(
         Confidence, accuracy and number of predictions of each bin, and the expected calibration error.
 
     Raises:
-        PointsetError: there are no predictions or no bins.
+        PointsetError: predictions or bins are missing.
     """
     if not len(labels) or bins < 1:
         raise PointsetError(f"calibration needs at least 1 prediction and 1 bin, got {len(labels)} and {bins}")
@@ -126,13 +126,13 @@ def fit_temperature(
         logits: of validation shapes, [shapes, classes].
         labels: the true classes [shapes].
         objective: "log loss" or "calibration error".
-        groups: the group of each shape [shapes]; None if every shape is a group of its own.
+        groups: the group of each shape [shapes]; None for no groups.
 
     Returns:
         The temperature.
 
     Raises:
-        PointsetError: there are no shapes.
+        PointsetError: shapes are missing.
     """
     from scipy.optimize import brentq
 

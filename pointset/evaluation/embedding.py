@@ -29,7 +29,7 @@ def embed(model: nn.Module, sets: Any, *, batch_size: int = SETS_AT_ONCE) -> Flo
 
     Args:
         model: a model of the zoo, on the device that is to compute.
-        sets: `PointSets`, whose fixed subsets are taken as they are; or clouds as `model.predict` takes them.
+        sets: `PointSets`, whose fixed subsets are embedded; or clouds as `model.predict` takes them.
         batch_size: sets at a time.
 
     Returns:

@@ -161,12 +161,12 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
 
 
 def warn_of_preparation(model: nn.Module, data: PointSets) -> None:
-    """Warn of sets in another frame than those a model was trained on: they are taken as they are."""
+    """Warn if sets have another normalisation or upward axis than those that a model was trained on."""
     has_preparation = model.has_preparation if isinstance(model, Classifier) else hasattr(model, "preparation")
     if not has_preparation and data.options.normalize != "none":
         warnings.warn(
-            f"the model has no preparation of its own: it gets sets with normalize={data.options.normalize!r}; if it "
-            "was trained on points as they are, load the data with normalize='none'; otherwise set model.preparation = "
+            f"the model has no preparation: it gets sets with normalize={data.options.normalize!r}; if it was trained "
+            "on points without normalisation, load the data with normalize='none'; otherwise set model.preparation = "
             "train.preparation",
             UserWarning,
             stacklevel=3,
@@ -212,7 +212,7 @@ def validation_temperature(
     if not is_on_disk(description["data"]["source"]):
         raise PointsetError(
             "the run was trained on data in memory, which is not saved with it, and calibration needs its validation "
-            "shapes: in Python, evaluate on held-out shapes of your own and pass the logits to fit_temperature"
+            "shapes: in Python, evaluate on your held-out shapes and pass the logits to fit_temperature"
         )
     train = load_like(description["data"], "train")
     if train.describe()["fingerprint"] != description["data"]["fingerprint"]:

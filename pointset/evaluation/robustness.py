@@ -193,7 +193,7 @@ largest intermediate results of so few clouds stay in the processor's cache."""
 
 
 def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) -> PointSets:
-    """The dataset with clouds [n_i, d] in place of its own, in sets of at most `size` points."""
+    """Return the dataset with other clouds [n_i, d], in sets of at most `size` points."""
     rows, normals = torch.cat(list(clouds)).numpy(), data.options.has_normals
     arrays = {"normals": rows[:, 3:6]} if normals else {}
     arrays |= {"features": rows[:, 3 + 3 * normals :]} if data.options.further else {}

@@ -21,7 +21,7 @@ def critical_points(model: nn.Module, points: Tensor) -> Tensor:
 
     Args:
         model: a zoo model that pools by max, such as rff-max or isab16-max. If its encoder has attention, the row of a
-            point also contains what the point has read from others.
+            point also depends on other points.
         points: [n, 3], one cloud.
 
     Returns:

@@ -1,4 +1,4 @@
-"""All that can be seen of one prediction: maps of the model, the points that decide, and which explanation is true."""
+"""Everything about one prediction: attention maps, the support, and checks of explanations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ from pointset.zoo.predicting import Prediction, padded_batches, predict
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """What a model says of a shape, and what it looked at."""
+    """The prediction of a model for a shape, with its explanations."""
 
     prepared: Prepared
-    """The shape as the model got it."""
+    """The prepared shape."""
     prediction: Prediction
-    """Of one set."""
+    """The prediction of one set."""
     maps: list[AttentionMap]
-    """Of all attentions, in the order of the computation; first the points that decide, if some do not."""
+    """Maps of all attentions, in the order of the computation; first the support, if it is not the whole cloud."""
     support: Support | None
-    """The points that decide; None where all have a weight, or where points interact before the pooling."""
+    """The support; None where all points have a weight, or where points interact before the pooling."""
     checks: Mapping[str, Curves]
-    """Of each explanation, how the probability changes as points are removed, if that was asked for."""
+    """Probability against removed points for each explanation, if `check` is True."""
 
 
 def network_of(model: Classifier) -> Classifier:
-    """The model itself, or the network in an ensemble.
+    """Return the model itself, or the network in an ensemble.
 
     Raises:
         PointsetError: the product has none.
@@ -44,7 +44,7 @@ def network_of(model: Classifier) -> Classifier:
 
 
 def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **reading: Any) -> Inspection:
-    """Prepare a shape, classify it, and record what the model looks at.
+    """Prepare a shape, classify it, and record its attention maps.
 
     Args:
         model: a network of the zoo; of an ensemble, its network is inspected.
@@ -53,7 +53,7 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
         reading: arguments of `prepare`, such as `points`, `seed` and `up`.
 
     Returns:
-        The shape as the model got it, its prediction, maps, the points that decide, and the checks if asked for.
+        The prepared shape, its prediction, maps, support and, if asked for, checks.
 
     Raises:
         PointsetError: the shape cannot be prepared, or the model neither has attention nor leaves points out.
@@ -61,7 +61,7 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
     Example:
         >>> seen = pointset.explain.inspect_shape(pointset.create_model("rff-max", classes=2, dim=4), test.points[0])
         >>> [map.kind for map in seen.maps]
-        ['decides']
+        ['support']
     """
     prepared, network = model.prepare(shape, **reading), network_of(model)
     prediction = predict(model, padded_batches([prepared.points]))

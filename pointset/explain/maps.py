@@ -39,7 +39,7 @@ class AttentionMap:
     - "writes": each point (query) over the inducing points (keys);
     - "pools": each seed (query) over the points (keys);
     - "self": each element over all elements, of the set itself or of the pooled vectors;
-    - "decides": equal weights of the points that decide a prediction, see `pointset.explain.support`.
+    - "support": equal weights of the points in the support of a prediction, see `pointset.explain.support`.
 
     Heads are averaged only if `heads` is called. For a batch, `map[i]` is the map of one cloud without its padding.
 
@@ -168,7 +168,7 @@ def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) ->
             called as `model(points)`, or as `model(points, mask)` with a mask. Maps of an ensemble have names that
             begin with model.members; `inspect_shape` gives those of its network alone.
         points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives maps
-            [B, heads, queries, keys]; a tensor or an array, taken as they are: of points in other units, give
+            [B, heads, queries, keys]; a tensor or an array, already prepared: of points in other units, give
             `model.prepare(points).points`. Or a file, a `Mesh` or a `Cloud`, which the model prepares; a list of clouds
             or files; or `PointSets`.
         mask: [n] or [B, n], True at real points.
@@ -242,7 +242,7 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ma
 def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
     """Check one cloud or a batch, and return tensors for `model(points, mask)`; finite, and without an empty set.
 
-    Files, meshes and clouds are prepared by the model, alone or in a list; `PointSets` are taken as they are.
+    Files, meshes and clouds are prepared by the model, alone or in a list; `PointSets` are not changed.
     """
     require_model(model)
     points, mask = _prepared(model, points, mask)
@@ -261,7 +261,7 @@ def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, 
 
 
 def _prepared(model: nn.Module, shapes: Any, mask: Any) -> tuple[Any, Any]:
-    """Prepare files, meshes and clouds, and pad clouds of several sizes; other points and masks stay as they are."""
+    """Prepare files, meshes and clouds, and pad clouds of several sizes; other points and masks are not changed."""
     if isinstance(shapes, Tensor | np.ndarray):
         return shapes, mask
     from pointset.data.point_sets import PointSets

@@ -14,7 +14,7 @@ from pointset.nn.masks import Mask
 
 Statistic = Literal["max", "mean"]
 HeadName = Literal["hidden", "linear"]
-MapKind = Literal["reads", "writes", "pools", "self", "decides"]
+MapKind = Literal["reads", "writes", "pools", "self", "support"]
 Side = Literal["keys", "queries", "both", "neither"]
 Maps = dict[str, tuple[MapKind, Side]]
 """By the name of each submodule that computes attention: the kind of its map, and which side the points are."""

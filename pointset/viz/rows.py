@@ -21,14 +21,14 @@ ROW_NAMES = {
     "writes": "inducing point",
     "pools": "seed",
     "self": "point",
-    "decides": "prediction",
+    "support": "prediction",
 }
 MEANINGS = {
     "reads": "what each inducing point reads",
     "writes": "which points read each inducing point back",
     "pools": "what each seed pools",
     "self": "what the ringed points read",
-    "decides": "the support: without all other points the logits are the same",
+    "support": "the support: without all other points the logits are the same",
 }
 
 

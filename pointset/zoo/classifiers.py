@@ -138,7 +138,7 @@ class Classifier(nn.Module):
     def _warn_without_preparation(self, points: Clouds) -> None:
         if not (self.has_preparation or isinstance(points, PointSets)):
             warnings.warn(
-                "the model has no preparation of its own: points are taken as they are; if it was trained on "
+                "the model has no preparation: points are not normalised; if it was trained on "
                 "normalised sets, set model.preparation = train.preparation",
                 UserWarning,
                 stacklevel=3,

@@ -39,7 +39,7 @@ def test_each_place_counts_once_in_the_order_of_the_file():
     assert cloud.features.ravel().tolist() == [0, 1, 4]
 
 
-@pytest.mark.parametrize("local_features", ["none", "shifts"])
+@pytest.mark.parametrize("local_features", ["none", "upright"])
 @pytest.mark.parametrize("value", [SPHERE[-1], SPHERE[3]])
 def test_padding_by_repeated_points_changes_nothing(value, local_features, tmp_path):
     preparation = Preparation(points=2000, normalize="center-standardize", local_features=local_features, least=0.1)
@@ -53,7 +53,7 @@ def test_padding_by_repeated_points_changes_nothing(value, local_features, tmp_p
 
 def test_points_at_the_origin_are_reported_and_removed_by_the_option_alone():
     cloud = Cloud(padded(SPHERE, np.zeros(3), 1500))
-    with pytest.warns(UserWarning, match=r"a: 800 of 1,500 points lie exactly at the origin .* --remove-outliers"):
+    with pytest.warns(UserWarning, match=r"a: 800 of 1,500 points are exactly at the origin .* --remove-outliers"):
         assert len(prepare_cloud(cloud, "a", OutlierOptions()).points) == 701
     with pytest.warns(UserWarning, match=r"outliers? and 800 at the origin of 1,500 points removed"):
         kept = prepare_cloud(cloud, "a", REMOVE).points

@@ -223,8 +223,8 @@ def test_attend_prints_it_and_draws_it(tmp_path: Path, capsys) -> None:
     np.save(tmp_path / "cloud.npy", CLOUD)
     options = ("--model", tmp_path / "run", "-o", tmp_path / "page.html")
     found = asked(capsys, "attend", tmp_path / "cloud.npy", *options)
-    assert found["layers"] == [{"layer": "support", "kind": "decides", "shape": [1, 1, N]}]
-    assert 0 < found["support"]["deciding"] <= 8
+    assert found["layers"] == [{"layer": "support", "kind": "support", "shape": [1, 1, N]}]
+    assert 0 < found["support"]["support"] <= 8
     assert found["support"]["change"] < 1e-5
     assert "the support: without all other points" in (tmp_path / "page.html").read_text()
 
@@ -238,6 +238,6 @@ def test_of_a_product_of_classifiers_the_network_is_looked_into() -> None:
     product.preparation = replace(members[0].preparation, points=N, cache_points=N, local_features="upright")
     product.classes = list("abcd")
     seen = pointset.explain.inspect_shape(product, CLOUD)
-    assert [entry.kind for entry in seen.maps] == ["decides"]
+    assert [entry.kind for entry in seen.maps] == ["support"]
     with pytest.raises(pointset.PointsetError, match="has no network"):
         network_of(ensemble_of([svm, svm]))
