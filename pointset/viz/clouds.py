@@ -28,8 +28,6 @@ RING_COLOR = "#0B8CF2"
 """The colour of the ring: a blue that no scale contains."""
 EMPTY = 0.72
 """The grey level of hollow points."""
-TILE, FILLED = 1.3, 0.88
-"""The side of a tile in inches, and the fraction of it that the cloud fills."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,7 +59,7 @@ def gallery(
         The page, for saving or for showing in a notebook.
 
     Raises:
-        PointsetError: the model has no map of kind "reads" or "pools", or there are no shapes.
+        PointsetError: the model has no map of kind "reads" or "pools", or the sets are empty.
 
     Example:
         >>> page = pointset.viz.gallery(model, test, most=4)
