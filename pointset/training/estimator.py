@@ -106,7 +106,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         """Set parameters by name, and fields of recipe and options, such as recipe__epochs; return self.
 
         Raises:
-            InputError: there is no such parameter, or a value is not allowed.
+            InputError: a parameter does not exist, or a value is not allowed.
         """
         whole = {name: value for name, value in parameters.items() if "__" not in name}
         known = self.get_params()
