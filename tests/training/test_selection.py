@@ -318,7 +318,7 @@ def write_views(folder):
     """Shapes of two classes, every one sampled three times; class/file, so that a part of them is test."""
     for label, name in enumerate(("bumpy", "plain")):
         for number, view in itertools.product(range(5), range(3)):
-            cloud = bumpy(10 * label + number, 256, view) / (1, 1, 1 + label)
+            cloud = bumpy(10 * label + number, 256, view) / (1, 1, 1 + 4 * label)
             save(folder / name / f"{name}{number}_{view}.npy", cloud)
     return folder
 
@@ -352,7 +352,6 @@ def test_a_split_that_divides_groups_is_told_of_until_it_is_by_groups(tmp_path, 
         where = tmp_path / f"grouped{line[0]}"
         said = succeed(capsys, *line, where, "--data", data, "--groups", "names", "--points", "128")
         assert "have groups of training" not in said
-    assert "with --groups names" in succeed(capsys, "data", "check", data)
 
 
 def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, capsys):
