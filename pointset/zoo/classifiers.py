@@ -157,8 +157,9 @@ class Classifier(nn.Module):
         """
         if self.classes is None:
             raise InputError("the model has no classes: train it, or load a trained model")
+        listed: Any = shapes
         if isinstance(shapes, PointSets):
-            listed, names = shapes, shapes.names
+            names = shapes.names
         else:
             listed = list_clouds(shapes, mask, self.inputs)
             files = [str(shape) if isinstance(shape, str | Path) else "" for shape in listed]
