@@ -97,7 +97,7 @@ def cloud_local_features(points: Float[ndarray, "n 3"], kind: LocalFeatures) -> 
     offsets = X[0, near] - X[:, :, None]
     reach, used = torch.from_numpy(distances[:, -1])[None], torch.ones(near.shape, dtype=torch.bool)
     features = _local_features(X, near, offsets, reach, used, count, _mean_shifts_by_blocks(X[0])[None], kind)
-    return features[0].to(torch.float32).numpy()  # type: ignore[no-any-return]
+    return features[0].to(torch.float32).numpy()
 
 
 def batch_local_features(
