@@ -43,7 +43,7 @@ def prepare_cloud(cloud: Cloud, name: str, options: OutlierOptions) -> Cloud:
     Raises:
         PointsetError: outlier removal would remove more than 10 % of the points.
     """
-    zeros = ~cloud.points.any(axis=1) if not any(cloud.corner) else np.zeros(len(cloud.points), bool)
+    zeros = np.zeros(len(cloud.points), bool) if any(cloud.corner) else (cloud.points == 0).all(axis=1)
     missing = int(zeros.sum()) if zeros.sum() > ORIGIN_COPIES and not zeros.all() else 0
     count = len(cloud.points)
     if missing and options.remove_outliers:

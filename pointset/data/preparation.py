@@ -116,7 +116,7 @@ class Preparation(OutlierOptions, WithFeatures):
             PointsetError: a file cannot be read (it is named), a feature is lacking, or the points are not finite.
         """
         check_up(up)
-        changes = {"points": points, "remove_outliers": remove_outliers}
+        changes: dict[str, Any] = {"points": points, "remove_outliers": remove_outliers}
         changed = {field: value for field, value in changes.items() if value is not None}
         wanted = dataclasses.replace(self, **changed) if changed else self
         from_file = isinstance(shape, str | Path)

@@ -18,7 +18,7 @@ PREAMBLE = textwrap.dedent(INDEX.read_text(encoding="utf-8").partition(".. code-
 @cache
 def packages() -> dict[str, ModuleType]:
     """The public packages by name, the top level first."""
-    public_modules = (getattr(pointset, name) for name in pointset.__all__)
+    public_modules = (getattr(pointset, name) for name in vars(pointset)["__all__"])
     return {module.__name__: module for module in [pointset, *filter(inspect.ismodule, public_modules)]}
 
 

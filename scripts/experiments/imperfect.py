@@ -8,6 +8,7 @@ in training are those of use; 0.6 of the sets are drawn from copies. Figures: "I
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import cyclopts
@@ -58,7 +59,7 @@ class CopiedSets(PointSets):
     """Sets whose training view is drawn from the shapes and from their copies, which follow them in the cache."""
 
     def draw_indices(
-        self, indices: torch.Tensor | list[int], generator: torch.Generator, size: int | None = None
+        self, indices: torch.Tensor | Sequence[int], generator: torch.Generator, size: int | None = None
     ) -> Indices:
         """Draw subsets of the shapes or of their copies."""
         shapes, rows = len(self.point_cache) // (COPIES + 1), self.rows
