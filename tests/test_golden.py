@@ -68,7 +68,7 @@ def read(suffix: str) -> list[float]:
     return [len(points), *np.sort(np.abs(points).mean(0)), *np.sort(np.abs(points).max(0))]
 
 
-def shipped(name: str) -> list[float]:
+def pretrained(name: str) -> list[float]:
     model_name, _, weights = name.partition(".")
     model = pointset.create_model(model_name, pretrained=weights)
     points = clouds()
@@ -115,7 +115,7 @@ def maps() -> list[float]:
 CASES: dict[str, Callable[[], list[float]]] = {
     **{f"sampler {name}": partial(sampled, name) for name in SAMPLERS},
     **{f"format {name}": partial(read, name) for name in FORMATS},
-    **{f"shipped {name}": partial(shipped, name) for name in pointset.list_pretrained()},
+    **{f"pretrained {name}": partial(pretrained, name) for name in pointset.list_pretrained()},
     **{f"model {name}": partial(untrained, name) for name in MODELS},
     **{f"recipe {name}": partial(history, name) for name in RECIPES},
     "task max regression": max_regression,

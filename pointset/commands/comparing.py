@@ -26,7 +26,7 @@ from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, quoted
 from pointset.runs.atomic import check_writable, write_for_user
-from pointset.tasks.shipped import Options, shipped_experiment
+from pointset.tasks.bundled import Options, bundled_experiment
 from pointset.training.recipe import Recipe
 from pointset.viz.writing import STILL_SUFFIXES, save
 from pointset.zoo.options import ModelOptions
@@ -120,7 +120,7 @@ def _from_file(file: str, models: tuple[str, ...] | None, chosen: Chosen, change
     path = Path(file)
     if path.is_dir():
         raise PointsetError(f"{path} is a folder, and no experiment file: write --data {shlex.quote(file)}")
-    read = pointset.tasks.read_experiment(path if path.suffix or path.exists() else shipped_experiment(file))
+    read = pointset.tasks.read_experiment(path if path.suffix or path.exists() else bundled_experiment(file))
     for name in (name for fields in chosen for name in fields if name != "steps"):
         raise PointsetError(f"{file} sets {name}: leave the flag out, or change the value in a copy of the file")
     if (steps := chosen.recipe.get("steps")) is not None:

@@ -15,7 +15,7 @@ from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
 from pointset.runs.atomic import check_writable, checked_suffix
 from pointset.runs.workers import Workers
-from pointset.tasks.shipped import Options, shipped_experiment
+from pointset.tasks.bundled import Options, bundled_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
@@ -49,7 +49,7 @@ def in_words(default: Any) -> str | None:
     return " ".join(map(str, default)) if isinstance(default, tuple | list) else str(default)
 
 
-QUICK = tomllib.loads(shipped_experiment("quick").read_text(encoding="utf-8"))
+QUICK = tomllib.loads(bundled_experiment("quick").read_text(encoding="utf-8"))
 """The experiment whose options are the defaults of `train` and `compare`."""
 QUICK_SETS = {"points": QUICK["points"][0], **QUICK.get("sets", {})}
 

@@ -1,4 +1,5 @@
 from .anomaly import Anomaly as Anomaly
+from .bundled import bundled_experiment as bundled_experiment
 from .classification import Classification as Classification
 from .clustering import Clustering as Clustering
 from .counting import Counting as Counting
@@ -7,4 +8,3 @@ from .max_regression import MaxRegression as MaxRegression
 from .set_problem import SetBatch as SetBatch
 from .set_problem import SetProblem as SetProblem
 from .set_problem import task_recipe as task_recipe
-from .shipped import shipped_experiment as shipped_experiment

@@ -1,4 +1,4 @@
-"""Finding the odd image of a set, the stranger (Set Transformer, arXiv 1810.00825, section 5.4)."""
+"""Finding the odd image of a set (Set Transformer, arXiv 1810.00825, section 5.4)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions
 
 MEMBERS = 7
-"""Number of images of a set that have something in common; the set has one more, the stranger."""
+"""Number of images of a set that have something in common; the set has one more image, the anomaly."""
 
 
 class ElementScorer(SetClassifier):
@@ -72,27 +72,27 @@ class Anomaly(ImageProblem):
         return ElementScorer([self.embedding(dim, seed), *body.encoder], body.pool, head, PIXELS)
 
     def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
-        """Draw sets in random order; the target has the index of the stranger and, for pictures, the labels."""
+        """Draw sets in random order; the target has the index of the anomaly and, for pictures, the labels."""
         common, other = torch.rand(count, images.classes, generator=generator).topk(2, dim=1).indices.unbind(1)
-        strangers = torch.randint(0, MEMBERS + 1, (count,), generator=generator)
-        is_stranger = torch.arange(MEMBERS + 1) == strangers[:, None]
-        labels = torch.where(is_stranger, other[:, None], common[:, None])
-        return SetBatch(images.pixels[images.draw(labels, generator)], None, {"stranger": strangers, "labels": labels})
+        anomalies = torch.randint(0, MEMBERS + 1, (count,), generator=generator)
+        is_anomaly = torch.arange(MEMBERS + 1) == anomalies[:, None]
+        labels = torch.where(is_anomaly, other[:, None], common[:, None])
+        return SetBatch(images.pixels[images.draw(labels, generator)], None, {"anomaly": anomalies, "labels": labels})
 
     def loss(self, output: Float[Tensor, "*rows 1"], batch: SetBatch) -> Float[Tensor, ""]:
         """Cross entropy over the elements of each set."""
-        return F.cross_entropy(output[:, :, 0], batch.target["stranger"])
+        return F.cross_entropy(output[:, :, 0], batch.target["anomaly"])
 
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
         """Area under the ROC curve and average precision over elements; accuracy over sets."""
         from sklearn.metrics import average_precision_score, roc_auc_score
 
         logits = torch.cat([output[:, :, 0] for output in outputs])
-        strangers = torch.cat([batch.target["stranger"] for batch in batches])
-        is_stranger = F.one_hot(strangers, logits.shape[1]).flatten().numpy()
+        anomalies = torch.cat([batch.target["anomaly"] for batch in batches])
+        is_anomaly = F.one_hot(anomalies, logits.shape[1]).flatten().numpy()
         scores = logits.double().softmax(dim=1).flatten().numpy()
         return {
-            "AUROC": float(roc_auc_score(is_stranger, scores)),
-            "AUPR": float(average_precision_score(is_stranger, scores)),
-            "accuracy": float((logits.argmax(dim=1) == strangers).double().mean()),
+            "AUROC": float(roc_auc_score(is_anomaly, scores)),
+            "AUPR": float(average_precision_score(is_anomaly, scores)),
+            "accuracy": float((logits.argmax(dim=1) == anomalies).double().mean()),
         }

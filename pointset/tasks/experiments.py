@@ -36,11 +36,11 @@ from pointset.runs import records
 from pointset.runs.files import MOST_SETTINGS, read_file
 from pointset.runs.workers import Workers
 from pointset.tasks.anomaly import Anomaly
+from pointset.tasks.bundled import Options, bundled_experiment
 from pointset.tasks.classification import Classification
 from pointset.tasks.clustering import Clustering
 from pointset.tasks.counting import Counting
 from pointset.tasks.max_regression import MaxRegression
-from pointset.tasks.shipped import Options, shipped_experiment
 from pointset.training.recipe import Recipe
 from pointset.zoo.names import load_files
 from pointset.zoo.options import ModelOptions
@@ -171,7 +171,7 @@ def default_experiment(
 
     Options are given whole, or as a mapping of changes to those of the file; `changes` are fields of `Experiment`.
     """
-    usual = read_content(shipped_experiment("quick" if data == SHAPES10 else "own"))
+    usual = read_content(bundled_experiment("quick" if data == SHAPES10 else "own"))
     size = {"points": max(points)} if points and isinstance(sets, Mapping) else {}
     base = Options(
         _or(sets, DataOptions.from_dict(usual.get("sets", {}) | {"points": usual["points"][0]})),

@@ -28,10 +28,10 @@ from pointset.comparison.tables import as_latex, format_table, make_cells
 from pointset.data.cache import build
 from pointset.evaluation.costs import Cost
 from pointset.nn import AttentionOptions
-from pointset.tasks import MaxRegression, classification, experiments, shipped_experiment, task_recipe
+from pointset.tasks import MaxRegression, bundled_experiment, classification, experiments, task_recipe
+from pointset.tasks.bundled import Options
 from pointset.tasks.classification import Classification
 from pointset.tasks.experiments import TASKS, read_experiment
-from pointset.tasks.shipped import Options
 
 WHOLE = """
 title = "Pooling, by size"
@@ -246,13 +246,13 @@ def test_every_model_of_every_file_can_be_built(file):
 
 @pytest.mark.parametrize("name", [*TASKS][1:])
 def test_every_set_problem_has_an_experiment_of_its_name(name):
-    file = shipped_experiment(name)
+    file = bundled_experiment(name)
     assert file == FOLDER / "tasks" / f"{name}.toml"
     assert read_experiment(file).task == TASKS[name]()
 
 
 def test_the_flags_of_the_main_job_begin_where_its_file_is():
-    assert shipped_experiment("quick") == FOLDER / "quick.toml"
+    assert bundled_experiment("quick") == FOLDER / "quick.toml"
     experiment = read_experiment(FOLDER / "quick.toml")
     sets, model, recipe = quick_options("shapes10").changed({}, {}, {})
     assert sets == experiment.task.sets_of(128)
@@ -287,7 +287,7 @@ def test_flags_replace_what_an_experiment_has_even_by_the_defaults_of_the_option
 
 
 def test_max_regression_as_shipped_is_as_published():
-    experiment = read_experiment(shipped_experiment("max-regression"))
+    experiment = read_experiment(bundled_experiment("max-regression"))
     usual = Experiment(task=MaxRegression())
     assert experiment.protocol() == usual.protocol()
     assert (experiment.labels, experiment.seeds) == (usual.labels, (0, 1, 2, 3, 4))

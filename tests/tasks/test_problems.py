@@ -76,14 +76,14 @@ def test_maxima_are_those_of_sets_of_uniform_size_and_numbers():
     assert all(batch.target["maximum"].equal(batch.X.amax(dim=(1, 2))) for batch in batches)
 
 
-def test_in_an_anomaly_seven_belong_together_and_the_stranger_is_anywhere_and_of_any_class():
+def test_in_an_anomaly_seven_belong_together_and_the_anomaly_is_anywhere_and_of_any_class():
     batch = draw(ANOMALY, 4000)
-    labels, places = batch.target["labels"], batch.target["stranger"]
-    strangers = labels.gather(1, places[:, None])
-    assert ((labels == strangers).sum(dim=1) == 1).all()
+    labels, places = batch.target["labels"], batch.target["anomaly"]
+    anomalies = labels.gather(1, places[:, None])
+    assert ((labels == anomalies).sum(dim=1) == 1).all()
     assert all(len(row.unique()) == 2 for row in labels)
     assert torch.bincount(places).tolist() == pytest.approx([500] * 8, abs=5 * 21)
-    assert torch.bincount(strangers[:, 0]).tolist() == pytest.approx([400] * 10, abs=5 * 19)
+    assert torch.bincount(anomalies[:, 0]).tolist() == pytest.approx([400] * 10, abs=5 * 19)
     assert torch.bincount(labels.flatten()).min() > 0.8 * 3200
 
 
@@ -140,7 +140,7 @@ METRICS = {
     # average precision is (1/1 + 2/3) / 2.
     "anomaly": (
         [torch.tensor([scores]).log()[:, :, None] for scores in ([0.7, 0.2, 0.1], [0.6, 0.3, 0.1])],
-        targets("stranger", [0], [1]),
+        targets("anomaly", [0], [1]),
         {"AUROC": 7 / 8, "AUPR": (1 + 2 / 3) / 2, "accuracy": 0.5},
     ),
 }

@@ -17,7 +17,7 @@ FOLDERS = (TASKS_FOLDER / "experiments", CHECKOUT / "tasks")
 """Folders of experiments in an installed package, and in a checkout."""
 
 
-def shipped_experiment(name: str) -> Path:
+def bundled_experiment(name: str) -> Path:
     """Return the file of an included experiment.
 
     Args:
@@ -28,7 +28,7 @@ def shipped_experiment(name: str) -> Path:
         The path, for `pointset.tasks.read_experiment`.
 
     Raises:
-        PointsetError: no shipped experiment has this name.
+        PointsetError: no bundled experiment has this name.
     """
     check("name", name, str)
     files = {file.stem: file for folder in FOLDERS for file in sorted(folder.glob("*.toml"))}
@@ -36,7 +36,7 @@ def shipped_experiment(name: str) -> Path:
         files.setdefault(beside, CHECKOUT / f"{beside}.toml")
     if name not in files:
         near = closest_spelling(name, list(files))
-        raise PointsetError(f"no task is called {quoted(name)}: did you mean {near}? Shipped are {', '.join(files)}")
+        raise PointsetError(f"no task is called {quoted(name)}: did you mean {near}? Bundled tasks: {', '.join(files)}")
     return files[name]
 
 
