@@ -150,7 +150,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: specialisation(pointset.create_model("sab-max", classes=3, dim=8), TWINS), "must have inducing"),
     (lambda: specialisation(ATTENDING, TWINS, "encoder.7"), "'encoder.7': choose from encoder.0.reads"),
     (lambda: specialisation(ATTENDING, SETS), "no class with two shapes"),
-    (lambda: viz.Camera(up="x"), "'y', 'z', got 'x'"),
+    (lambda: viz.Camera(up="w"), "got 'w'"),
     (lambda: viz.Camera(elevation=91), "[-90, 90]| got 91"),
     (lambda: viz.Camera(distance=1.0), "at least 1.5| got 1.0"),
     (lambda: viz.draw_clouds([]), "at least one cloud"),

@@ -106,4 +106,4 @@ class WholeModel(SetModule):
     @classmethod
     def build(cls, options: Any, inputs: int, classes: int) -> "WholeModel":
         """Build it from the options of the model, the inputs per point and the number of logits."""
-        return cls(inputs, classes, options.dropout_rate)
+        return cls(inputs, classes, *() if options.dropout is None else (options.dropout,))

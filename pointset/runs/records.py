@@ -86,7 +86,7 @@ def write_or_compare(file: Path, description: dict[str, Any], keys: Sequence[str
     if not file.exists():
         write_json(file, mine)
         return
-    theirs = read_json(file, "give another folder", dict[str, Any])
+    theirs = read_json(file, f"move {file.parent} away and run the same again", dict[str, Any])
     for key in keys:
         if theirs.get(key) != mine.get(key):
             difference = _first_difference(theirs.get(key), mine.get(key), key)

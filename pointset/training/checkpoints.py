@@ -192,7 +192,7 @@ class RunFolder:
 
     @property
     def _anew(self) -> str:
-        return "train in another folder"
+        return f"move {self.path} away and run the same again"
 
     @property
     def _checkpoint(self) -> Path:

@@ -84,8 +84,8 @@ class Classifier(nn.Module):
         """Return a line with name, classes and parameters; `print(model)` shows the layers."""
         spec = getattr(self, "spec", None)
         count = count_parameters(self)
-        about = "" if spec is None else f"{spec.name}, {spec.classes} classes, "
-        return f"{type(self).__name__}({about}{self.inputs} inputs per point, {count:,} parameters)"
+        about = "" if spec is None else f" {spec.name}: {spec.classes} classes"
+        return f"{type(self).__name__}{about}, {self.inputs} inputs per point, {count:,} parameters"
 
     def __str__(self) -> str:
         return nn.Module.__repr__(self)

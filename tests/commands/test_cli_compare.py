@@ -145,7 +145,7 @@ def test_a_task_by_name(capsys, tmp_path):
     whole = asked(capsys, "compare", *SHORT, "--models", "rFF + max")
     files = ("-o", "runs/max-regression", "t.tex", "t.md", "--spread", "deviation")
     succeed(capsys, "compare", *SHORT, *files, "--report")
-    assert (tmp_path / "t.tex").read_text().startswith(r"\begin{tabular}{lrlr")
+    assert r"\begin{tabular}{lrlr" in (tmp_path / "t.tex").read_text()
     assert "interval" not in (tmp_path / "t.md").read_text()
     assert [row["model"] for row in whole["rows"]] == ["rFF + max"]
 
@@ -177,11 +177,10 @@ def small(tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("section", "fewest"), [("Classify one file", 5), ("Your own shapes", 8)])
-def test_the_commands_of_the_readme(section, fewest, small, capsys):
+def test_the_commands_of_the_readme(small, capsys):
     pytest.importorskip("onnx", reason="onnx: pip install 'pointset-learn[export]'")
-    lines = commands(section)
-    assert len(lines) >= fewest, "none of them is overlooked"
+    lines = [line for line in commands("Command line") if line.split()[0] not in ("compare", "rank")]
+    assert len(lines) >= 7, "none of them is overlooked"
     for line in lines:
         words = shlex.split(line, comments=True)
         added = SHORTER.get(words[0], "").split()

@@ -19,7 +19,7 @@ from toy import StopError, numbers, small, stop_after
 import pointset
 from pointset import PointsetError, Recipe, cli, load_model
 from pointset.data.batches import Batch
-from pointset.training import loop as training
+from pointset.training import Fitted
 from pointset.training.processes import Processes, is_main, join_processes, world_size
 
 pytestmark = pytest.mark.slow
@@ -61,7 +61,7 @@ class Recorded:
         patch.setattr(Processes, "share", recorded_share)
 
 
-def outcome(fitted: training.Fitted) -> dict[str, Any]:
+def outcome(fitted: Fitted) -> dict[str, Any]:
     return {"weights": fitted.model.state_dict(), "history": fitted.history, "best": fitted.best_epoch}
 
 
@@ -78,23 +78,23 @@ def main(clouds: str, out: str) -> None:
     for name in ("rff-max", "isab4-pma"):
         with pytest.MonkeyPatch.context() as patch:
             recorded = Recorded(patch)
-            fitted = training.fit(small(name, dropout=0.0), train, ODD)
+            fitted = pointset.fit(small(name, dropout=0.0), train, ODD)
         found[name] = {**outcome(fitted), **vars(recorded)}
-    found["whole"] = outcome(training.fit(small(), train, WATCHED, run=folder / "whole"))
+    found["whole"] = outcome(pointset.fit(small(), train, WATCHED, run=folder / "whole"))
     with pytest.MonkeyPatch.context() as patch:
         stop_after(patch, 1)
         with pytest.raises(StopError):
-            training.fit(small(), train, WATCHED, run=folder / "resumed")
-    found["resumed"] = outcome(training.fit(small(), train, WATCHED, run=folder / "resumed"))
-    found["loaded"] = outcome(training.fit(small(), train, WATCHED, run=folder / "resumed"))
-    found["refused"] = said(lambda: training.fit(small("rff-max"), train, WATCHED, run=folder / "whole"))
+            pointset.fit(small(), train, WATCHED, run=folder / "resumed")
+    found["resumed"] = outcome(pointset.fit(small(), train, WATCHED, run=folder / "resumed"))
+    found["loaded"] = outcome(pointset.fit(small(), train, WATCHED, run=folder / "resumed"))
+    found["refused"] = said(lambda: pointset.fit(small("rff-max"), train, WATCHED, run=folder / "whole"))
     told: list[int] = []
     watch = lambda row: told.append(row["epoch"]) or row["epoch"] == 1  # noqa: E731
-    found["ended"] = outcome(training.fit(small(), train, WATCHED, run=folder / "ended", callbacks=[watch]))
+    found["ended"] = outcome(pointset.fit(small(), train, WATCHED, run=folder / "ended", callbacks=[watch]))
     found["told"] = told
-    found["batch norm"] = outcome(training.fit(small("isab4-max", norm="batch"), train, ODD))
+    found["batch norm"] = outcome(pointset.fit(small("isab4-max", norm="batch"), train, ODD))
     torch.manual_seed(torch.distributed.get_rank())
-    found["own"] = outcome(training.fit(own := Own(), train, ODD))
+    found["own"] = outcome(pointset.fit(own := Own(), train, ODD))
     found["own has no gradient"] = own.unused.weight.grad is None
     cli.main(["train", "isab4-pma", "--data", clouds, "--points", "32", "--dim", "16", "--dropout", "0",
               "--epochs", "1", "--device", "cpu", "--run", str(folder / "command"), "--json"])  # fmt: skip
@@ -126,7 +126,7 @@ def alone(request, train):
     """The same training in this process: the name of the model, the record, and the result."""
     with pytest.MonkeyPatch.context() as patch:
         recorded = Recorded(patch)
-        return request.param, recorded, training.fit(small(request.param, dropout=0.0), train, ODD)
+        return request.param, recorded, pointset.fit(small(request.param, dropout=0.0), train, ODD)
 
 
 def test_the_samples_are_those_of_one_process_each_seen_once(alone, two):
@@ -175,7 +175,7 @@ def test_the_main_process_alone_is_told_of_epochs_and_ends_the_run_for_all(two):
 
 
 def test_the_folder_is_that_of_one_process(ran, two, train, tmp_path):
-    training.fit(small(), train, WATCHED, run=tmp_path)
+    pointset.fit(small(), train, WATCHED, run=tmp_path)
     folder = ran[0] / "whole"
     assert {path.name for path in folder.iterdir()} == {path.name for path in tmp_path.iterdir()}
     theirs, mine = (json.loads((path / "run.json").read_text()) for path in (folder, tmp_path))
@@ -227,7 +227,7 @@ def test_a_single_process_needs_no_accelerate(monkeypatch, train):
     monkeypatch.setitem(sys.modules, "accelerate", None)
     monkeypatch.setenv("WORLD_SIZE", "1")
     assert (world_size(), is_main()) == (1, True)
-    training.fit(small(), train, Recipe(steps=1, device="cpu"))
+    pointset.fit(small(), train, Recipe(steps=1, device="cpu"))
 
 
 if __name__ == "__main__":

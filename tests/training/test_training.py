@@ -92,7 +92,7 @@ def test_killed_in_mid_epoch_and_resumed_gives_the_same_numbers_to_the_last_bit(
 
 def test_a_model_of_the_users_own_trains_and_resumes_but_is_not_built_again(train, tmp_path):
     pointset.fit(Flat(), train, SHORT, run=tmp_path)
-    with pytest.raises(PointsetError, match="a model of your own"):
+    with pytest.raises(PointsetError, match="holds a custom model"):
         load_model(tmp_path)
 
 
