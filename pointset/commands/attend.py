@@ -67,7 +67,7 @@ def attend(
         layer: An attention layer of the model, such as encoder.0.reads. By default, a page opens with the pooling or
             the sharpest maps, and all other pictures show the last layer that reads points.
         head: One head; default: all heads, or the first in a 3D file.
-        query: One query (inducing point, seed or point); default: all, or the first in a 3D file.
+        query: Index of the query to show (an inducing point, seed or point); default: all, or the first in a 3D file.
         check_: Check which explanation is faithful: remove points in the order of attention, gradients, occlusion and
             others, and print how far the probability falls; a page shows the curves too.
         live: Write a page that runs the model, and other trained models of the package with the same classes.

@@ -129,8 +129,8 @@ def check(
         tests = sum(split != "train" for split in report.shapes.splits)
         names = " and ".join(sorted({*report.shapes.splits} - {"train"}))
         lines.append(
-            f"leakage: {report.leaks:,} of {tests:,} {names} shapes are in the training data, too, exactly or nearly: "
-            "leave them out with --without of `train` and `compare`"
+            f"leakage: {report.leaks:,} of {tests:,} {names} shapes are duplicates or possible near-duplicates of "
+            "training shapes: look at them, and leave duplicates out with --without of `train` and `compare`"
         )
     more = f"; the first {FINDINGS_SHOWN} of each kind above" if total > len(rows) else ""
     saved = f"; saved in {output}" if output else ""

@@ -49,9 +49,9 @@ def train(
 ) -> Result | None:
     """Train one model, or without MODEL the best for the data within --budget.
 
-    Without MODEL it compares three candidates by cross-validation on the training shapes: a support vector machine on
-    surface features and embeddings of pretrained networks, a pretrained network, fine-tuned, and the ensemble of both.
-    It fits the ensemble, or another whose log loss is smaller by more than one standard error.
+    Without MODEL it compares three candidates by cross-validation on the training shapes: (1) a support vector machine
+    on surface features and embeddings of pretrained networks, (2) a fine-tuned network, (3) the ensemble of both.
+    It fits the ensemble, unless the log loss of another candidate is smaller by more than one standard error.
 
     The same command continues an interrupted run. The defaults are those of `pointset compare` on shapes10, so the same
     model gives the same run as in its table; there, training sets have 48 of 128 points (see --train-points), and on

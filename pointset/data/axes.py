@@ -66,8 +66,8 @@ def rotate_up(rows: np.ndarray, now: str, wanted: Axis, *, normals: bool = False
 def recommend_pose(samples: Sequence[tuple[str, NDArray[np.float32]]], up: Axis) -> Pose | None:
     """Recommend a pose by the second moments of shapes, given as pairs (class, points [n, 3]).
 
-    The scatter of the moments within classes is compared with that of randomly rotated shapes (1) and of shapes rotated
-    to their own axes (0). Half turns do not change second moments: upside-down shapes count as aligned.
+    The spread of the moments within classes is scaled from 0, that of shapes on their principal axes, to 1, that of
+    randomly rotated shapes. Half turns do not change second moments: upside-down shapes count as aligned.
 
     Returns:
         "any" if the axes of the shapes of a class differ as at random; "upright" if those about `up` do; else

@@ -73,7 +73,7 @@ class Specialisation:
 def specialisation(
     model: nn.Module, sets: PointSets, layer: str | None = None, *, per_class: int = 8, seed: int = 0
 ) -> Specialisation:
-    """Measure what the inducing points, or the seeds, of one layer read on some shapes of each class.
+    """Measure what the inducing points, or seeds, of one layer attend to, on some shapes of each class.
 
     The similarity of two rows of attention is 1 - their total variation. Different shapes have no points in common, but
     they are aligned; so their rows are compared as shares of attention in the cells of a grid over their common

@@ -47,7 +47,7 @@ def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
 
 
 class MAB(nn.Module):
-    """Multihead attention block, MAB(X, Y): X reads from Y, then a feed-forward network is applied to every row.
+    """Multihead attention block, MAB(X, Y): X attends to Y, then a feed-forward network is applied to every row.
 
     - form "paper":      H = N(X + Multihead(X, Y, Y));         O = N(H + rFF(H))
     - form "reference":  H = N(Q + concat_j(A_j V_j)), Q = X W^Q;  O = N(H + ReLU(H W + b))

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import time
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -89,7 +90,8 @@ class Plan:
         began, seconds = time.process_time(), []
         for steps in (1, 1, 9):  # the first computes what is cached, such as the local features
             start = time.process_time()
-            fit(new_network(train, seed), train, transfer_recipe(train, steps=steps), seed=seed, progress=False)
+            with warnings.catch_warnings(action="ignore"):  # so few steps end at chance
+                fit(new_network(train, seed), train, transfer_recipe(train, steps=steps), seed=seed, progress=False)
             seconds.append(time.process_time() - start)
         step = max((seconds[2] - seconds[1]) / 8, 1e-4)
         took = time.process_time() - began

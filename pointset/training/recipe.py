@@ -41,7 +41,7 @@ class Recipe(Checked):
     """Shapes per step."""
     train_points: SizeRange | None = None
     """Minimum and maximum size of training sets: each batch draws a size between them, uniform on a logarithmic scale.
-    The size of evaluated sets stays the same. None trains on sets of that size too."""
+    The size of evaluated sets stays the same. None: training sets have the same size as evaluated sets."""
     last_points: SizeRange | None = None
     """The minimum and maximum in the last epoch: they change from `train_points` in the first epoch by a constant
     factor per epoch. None keeps them constant."""
@@ -71,10 +71,10 @@ class Recipe(Checked):
     Balanced weights are inverse to the square root of a class's number of training shapes, N_c ** -0.5, and 1 on
     average over the shapes: half way, on a logarithmic scale, between equal shapes and equal classes."""
     ordered: Literal["soft", "thresholds"] | None = None
-    """For classes with an order, such as sizes or grades of wear: that of their names, when sorted, or of `classes` of
-    `from_arrays`. "soft" has labels d_k = exp(-|k - k'|) / sum for class k' (Diaz and Marathe, CVPR 2019), in place of
-    `label_smoothing`. "thresholds" asks for each but the first class whether a shape is of it or a later one (Frank and
-    Hall, ECML 2001); as many classes are passed as thresholds. Baselines ignore it."""
+    """Loss for ordered classes, such as sizes or grades of wear. Their order is that of their sorted names, or of the
+    argument `classes` of `from_arrays`. "soft" has labels d_k = exp(-|k - k'|) / sum for class k' (Diaz and Marathe,
+    CVPR 2019), in place of `label_smoothing`. "thresholds" asks for each but the first class whether a shape is of it
+    or a later one (Frank and Hall, ECML 2001); as many classes are passed as thresholds. Baselines ignore it."""
     clip_norm: Positive | None = 1.0
     """Largest gradient norm; None does not clip."""
     augment: tuple[str, ...] = ("scale", "jitter")

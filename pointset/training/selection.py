@@ -95,8 +95,8 @@ def select_model(
     """Select and fit the best model for a user's shapes, as `pointset train` without a name does.
 
     The steps of the network depend on the data alone; the budget only cuts: five folds to one, half of the steps, the
-    network, and `reason` says so. The support vector machine is fitted whatever the budget is. If interrupted, the same
-    call goes on with the same plan; a finished selection is read again.
+    network, and `reason` says so. The support vector machine is fitted whatever the budget is. The same
+    call resumes an interrupted selection with the same plan, and loads a finished one.
 
     Args:
         train: the training shapes.

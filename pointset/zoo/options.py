@@ -60,7 +60,7 @@ class ModelOptions(Checked):
     local_feature_noise: NonNegative = 0.1
     """Standard deviation of the noise on these numbers in training, which are standardised."""
     local_feature_dropout: Share = 0.1
-    """Share of the sets without these numbers in training."""
+    """Probability that all local features of a training set are dropped."""
     layers: Depth | None = None
     """Layers of the encoder; None takes the published number (rff 4, rffp 3, sab 2, isab 2, dumlp 2)."""
     dropout: Share | None = None

@@ -213,7 +213,7 @@ def _header(lines: Sequence[str]) -> tuple[list[str], list[str], int | None, int
 
 
 def _words(line: str) -> list[str]:
-    """Return the words of a line, between semicolons, else commas, else blanks, without quotes."""
+    """Split a line at semicolons, else at commas, else at blanks; quotes are removed."""
     mark = _separator(line)
     return [word.strip(' \t"') for word in line.strip().removesuffix(mark or " ").split(mark)]
 
