@@ -88,7 +88,10 @@ def test_the_list_of_notebooks_has_all_of_them() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_and_shows_what_was_committed(path: Path, tmp_path: Path) -> None:
+def test_a_notebook_runs_and_shows_what_was_committed(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")  # other tests use the cores, too
     committed = nbformat.read(path, as_version=4)
     nbformat.validate(committed)
     fresh = shortened(nbformat.read(path, as_version=4), SHORTER[path.name[:2]])
