@@ -111,7 +111,7 @@ def test_command_writes_a_table(capsys, folder, tmp_path):
     table = tmp_path / "check.csv"
     printed = asked(capsys, "data", "check", folder, "-o", table, "--json")
     assert printed["leaks"] == 1
-    assert any("1 of 16 test shapes are in the training data" in line for line in printed["sentences"])
+    assert any("1 of 16 test shapes are duplicates" in line for line in printed["sentences"])
     assert f"saved in {table}" in printed["sentences"][-1]
     assert {"test/ball/copy.npy", "train/plate/wrong.npy"} <= {row["file"] for row in read_csv(table)}
 
@@ -122,7 +122,7 @@ def test_one_class_and_the_splits_are_called_what_they_are(capsys, tmp_path):
             save(tmp_path / split / "ball" / f"{number}.npy", bumpy(number, 100))
     said = succeed(capsys, "data", "check", tmp_path)
     assert "6 shapes of 1 class; 3 train, 3 validation" in said
-    assert "3 of 3 validation shapes are in the training data" in said
+    assert "3 of 3 validation shapes are duplicates" in said
 
 
 def test_labels_are_not_checked_where_one_class_is_readable_or_accuracy_is_at_chance(capsys, tmp_path):
