@@ -23,10 +23,10 @@ from .tasks.experiments import compare as compare
 from .training.embedding import PointSetEmbedding as PointSetEmbedding
 from .training.estimator import PointSetClassifier as PointSetClassifier
 from .training.fitting import fit as fit
-from .training.loading import load_model as load_model
 from .training.recipe import Recipe as Recipe
 from .training.selection import select_model as select_model
 from .zoo.models import create_model as create_model
+from .zoo.models import load_model as load_model
 from .zoo.names import list_models as list_models
 from .zoo.options import ModelOptions as ModelOptions
 from .zoo.pretrained import list_pretrained as list_pretrained

@@ -32,7 +32,6 @@ from pointset.nn.attention import changed_options
 from pointset.training.objectives import Classification
 from pointset.viz.rows import as_cloud
 from pointset.zoo.classifiers import Classifier, checked_points
-from pointset.zoo.transfer import start_from
 
 MODEL = pointset.create_model("rff-max", classes=3, dim=8)
 ATTENDING = pointset.create_model("isab3-pma", classes=3, dim=8)
@@ -165,7 +164,6 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: make_live_page(pointset.create_model("rff-max", inputs=6)), "needs 6 numbers"),
     (lambda: pointset.fit(MODEL, SETS, seed=-1, run="run"), "seed must be"),
     (lambda: select_model(TWINS, progress=False), "1 class"),
-    (lambda: start_from(pointset.create_model("pointnet", classes=3), SETS), "an encoder and a pooling"),
     (lambda: data.normalize_points(CLOUD, "unit-sphere"), "float32 [5, 3]: for one cloud give points[None]"),
     (lambda: data.normalize_points(BATCH, "unit-sphere", BATCH[:, :4, 0] > 0), "mask must be bool [2, 5]| bool [2, 4]"),
     (lambda: data.normalize_points(BATCH, "sphere"), "unit-sphere, standardize, center-standardize|none|'sphere'"),
@@ -190,7 +188,10 @@ OPTIONS = [
     ({"coverage": "seeds"}, "coverage='seeds' needs weights with an upper bound, got weights=softmax"),
     ({"width": 3}, "'width' is not an option of ModelOptions: did you mean"),
     ({"prenorm": True}, "prenorm needs a norm"),
-    ({"pretrained": "modelnet40-1025"}, "isab16-pma.modelnet40-1025|did you mean |isab16-pma.modelnet40-1024"),
+    (
+        {"pretrained": "modelnet40-1025"},
+        "'isab16-pma.modelnet40-1025' is not a run or a trained model|one of isab16-pma.modelnet40-1024",
+    ),
     ({"pretrained": "modelnet40-1024", "dim": 13}, "dim=|, not 13"),
 ]
 NAMES = [

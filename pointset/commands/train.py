@@ -21,6 +21,7 @@ from pointset.runs.atomic import check_folder_path
 from pointset.runs.progress import write_line
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
+from pointset.zoo.pretrained import trained_name
 
 if TYPE_CHECKING:
     from torch import nn
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pointset.training.out_of_fold import Candidate
     from pointset.training.selection import ModelSelection
 
-    Training = tuple[str, nn.Module, PointSets, Recipe]
+    Training = tuple[nn.Module, PointSets, Recipe]
 
 NO_TEST = "the data has no test split: give other shapes with --data of `evaluate`"
 
@@ -38,7 +39,7 @@ def train(
     model: Annotated[str | None, COMMON] = None,
     *,
     data: Annotated[str | None, COMMON] = None,
-    start: Annotated[str | None, COMMON] = None,
+    pretrained: Annotated[str | None, COMMON] = None,
     budget: Annotated[timedelta, COMMON, Meta(description="a time such as 90s, 2m or 1h")] = timedelta(minutes=2),
     run: Annotated[Path | None, Parameter(name=["--run", "--out", "-o"], show=True)] = None,
     seed: int = 0,
@@ -63,8 +64,9 @@ def train(
     Args:
         model: A name from `pointset zoo`, such as isab16-pma, or of a baseline, such as embedding-svm.
         data: Name of a card, or a folder; default with MODEL: shapes10.
-        start: A pretrained model from `pointset zoo --pretrained`, or the folder of a run, to fine-tune. Points and
-            normalisation are those of its training, if no flag gives others.
+        pretrained: Fine-tune the trained MODEL with this tag, such as modelnet40-1024, or that of the folder of a run.
+            Points and normalisation are those of its training, if no flag gives others. A full name of
+            `pointset zoo --pretrained` as MODEL does the same.
         budget: Without MODEL: CPU time for model selection and training, such as 90s, 2m or 1h.
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
@@ -77,24 +79,23 @@ def train(
         raise PointsetError("train needs --data with your shapes, or the name of a model, such as isab16-pma")
     chosen = Chosen.by(given, data_options, model_options, recipe)
     data = data or "shapes10"
-    if model is None and start is None:
-        if own := [*chosen.model, *chosen.recipe]:  # model selection sets these itself
+    if model is None:
+        if own := ["pretrained"] * bool(pretrained) + [*chosen.model, *chosen.recipe]:  # selection sets these itself
             raise PointsetError(f"{own[0]} needs the name of a model: write pointset train MODEL, such as isab16-pma")
         if budget <= timedelta(0):
             raise PointsetError("--budget must be more than 0s: give a time such as 90s, 2m or 1h")
         return _train_best(data, chosen.sets, budget.total_seconds(), seed, run or Path("runs") / "best")
     if "budget" in given:
-        raise PointsetError("--budget is for model selection: leave it out, or the name of the model and --start")
-    run = run or Path("runs") / Path(start or str(model)).name
-    if start is not None:
-        name, network, sets, recipe = _started(model, start, data, chosen, seed)
-    else:
-        name, network, sets, recipe = _new(str(model), data, chosen, seed, run)
+        raise PointsetError("--budget is for model selection: leave it out, or the name of the model")
+    run, trained = run or Path("runs") / model, trained_name(model, pretrained)
+    network, sets, recipe = (
+        _fine_tuned(model, pretrained, trained, data, chosen, seed) if trained else _new(model, data, chosen, seed, run)
+    )
     fitted = pointset.fit(network, sets, recipe, seed=seed, run=run)
     if not is_main():
         return None
     last = fitted.history[fitted.best_epoch - 1]
-    text = [f"{name} after epoch {last['epoch']}: loss {last['loss']:.3f}, training accuracy {last['accuracy']:.1%}"]
+    text = [f"{model} after epoch {last['epoch']}: loss {last['loss']:.3f}, training accuracy {last['accuracy']:.1%}"]
     if "validation_accuracy" in last:
         text.append(f"validation accuracy {last['validation_accuracy']:.1%}")
     if recipe.ordered:
@@ -122,28 +123,25 @@ def _new(model: str, data: str, chosen: Chosen, seed: int, run: Path) -> "Traini
     options = quick_options(data).changed(*chosen)
     raise_together(check_model, partial(check_data, data, options.sets), partial(check_folder_path, run))
     sets = load_split(data, "train", options.sets, progress=is_main())
-    return model, create_for(sets, model, options.model, seed=seed), sets, options.recipe
+    return create_for(sets, model, options.model, seed=seed), sets, options.recipe
 
 
-def _started(model: str | None, start: str, data: str, chosen: Chosen, seed: int) -> "Training":
-    """A model that begins from trained weights, with the recipe for it."""
+def _fine_tuned(
+    model: str, pretrained: str | None, trained: str | Path, data: str, chosen: Chosen, seed: int
+) -> "Training":
+    """A trained model for other classes, with the recipe to fine-tune it."""
     from pointset.data.dataset import load_split
     from pointset.training.fine_tuning import transfer_recipe
     from pointset.training.processes import is_main
-    from pointset.zoo.transfer import start_from
+    from pointset.zoo.models import create_for
 
-    trained = pointset.load_model(start)
-    description = trained.description
-    name = description["model"]["name"]
-    if model not in (None, name):
-        raise PointsetError(f"{start} is a {name}, not a {model}: leave out the name")
     for field in chosen.model:
-        raise PointsetError(f"{field} is that of {start}: leave it out, or --start")
-    prepared = trained.preparation
-    usual = DataOptions.from_dict({"points": prepared.points, "normalize": prepared.normalize})
+        raise PointsetError(f"{field} is that of the trained {model}: leave it out, or --pretrained")
+    preparation = pointset.load_model(trained).preparation
+    usual = DataOptions.from_dict({"points": preparation.points, "normalize": preparation.normalize})
     sets = load_split(data, "train", usual.changed(chosen.sets), progress=is_main())
-    network = start_from(trained, sets, seed=seed, start=start)
-    return name, network, sets, transfer_recipe(sets, **chosen.recipe)
+    network = create_for(sets, model, seed=seed, pretrained=pretrained)
+    return network, sets, transfer_recipe(sets, **chosen.recipe)
 
 
 def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run: Path) -> Result:

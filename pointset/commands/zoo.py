@@ -8,7 +8,7 @@ from pointset.commands.terminal import Result
 from pointset.commands.trained import USUAL
 from pointset.configuration import Width
 from pointset.zoo.options import ModelOptions
-from pointset.zoo.pretrained import FOLDER, PretrainedCard, list_pretrained, pretrained_card, pretrained_run
+from pointset.zoo.pretrained import FOLDER, PretrainedCard, find_run, list_pretrained, pretrained_card, run_description
 
 LISTING = FOLDER.parent / "listing.json"
 """What `describe_models` gives: making every model takes seconds, and reading this file needs no torch.
@@ -39,7 +39,7 @@ def _list(dim: int) -> Result:
     if dim == ModelOptions.dim and not os.environ.get("POINTSET_MODULES"):
         rows = json.loads(LISTING.read_text(encoding="utf-8"))
     else:
-        from pointset.zoo.models import describe_models
+        from pointset.zoo.abilities import describe_models
 
         rows = describe_models(ModelOptions(dim=dim))
     pairs = {tuple(row["model"].split("-", 1)): row for row in rows if "-" in row["model"]}
@@ -76,13 +76,13 @@ def _row(name: str, card: PretrainedCard) -> dict[str, Any]:
     tested = {
         size: f"{100 * card.accuracy[size].accuracy:.1f}" if size in card.accuracy else "" for size in LISTED_SIZES
     }
-    known = pretrained_run(name)["model"]["options"].get("local_features", "none")
+    known = run_description(find_run(name))["model"]["options"].get("local_features", "none")
     facts = {"support": card.deciding or "all", "data": card.data}
     return {"model": name, "parameters": card.parameters, "local_features": known, **tested, **facts}
 
 
 def _show(name: str) -> Result:
-    card, run = pretrained_card(name), pretrained_run(name)
+    card, run = pretrained_card(name), run_description(find_run(name))
     facts = {"name": name, **_plain(card), **{key: run.get(key) for key in ("model", "recipe", "seed", "commit")}}
     facts |= {f"data_{key}": value for key, value in run.get("data", {}).items()}
     accuracies = {

@@ -20,7 +20,7 @@ from pointset.inputs import require_model
 from pointset.runs.atomic import write_for_user
 from pointset.runs.progress import progress_bar
 from pointset.training.descriptions import describe_model
-from pointset.zoo.models import check_export
+from pointset.zoo.abilities import check_export
 
 CHECKED = tuple((sets, points) for points in (1, 100, 1500) for sets in (1, 3))
 """(sets, points) of the batches on which a file is compared with its model; they differ from the example input of the

@@ -28,11 +28,10 @@ from pointset.training.fitting import fit
 from pointset.training.loop import Fitted
 from pointset.training.objectives import require_classes, require_sizes
 from pointset.training.recipe import Recipe
-from pointset.zoo.models import create_for, create_pretrained
+from pointset.zoo.models import create_for
 from pointset.zoo.names import parse_name, used_options
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import list_pretrained
-from pointset.zoo.transfer import start_from
 
 
 @dataclass(frozen=True)
@@ -109,9 +108,7 @@ class ShapeTrial(Trial):
 
 def make_model(name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
     """Return a zoo model for the classes of sets; a trained model, by its whole name, keeps its own options."""
-    if name in list_pretrained():
-        return start_from(create_pretrained(name), sets, seed=seed, start=name)
-    return create_for(sets, name, options, seed=seed)
+    return create_for(sets, name, None if name in list_pretrained() else options, seed=seed)
 
 
 _share = partial(Metric, digits=1, share=True, detailed=False)

@@ -19,7 +19,6 @@ from typing import Any, Self, TypedDict
 
 import msgspec
 import torch
-from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import nn
 
@@ -31,6 +30,7 @@ from pointset.training.descriptions import InitialState, Weights, same_weights, 
 from pointset.training.recipe import Recipe
 from pointset.zoo.descriptions import RunDescription
 from pointset.zoo.models import load_weights
+from pointset.zoo.pretrained import WEIGHTS, run_weights
 
 EpochRow = dict[str, Any]
 
@@ -133,7 +133,7 @@ class RunFolder:
     @property
     def finished(self) -> bool:
         """Return True if the training is complete."""
-        return (self.path / "model.safetensors").exists()
+        return (self.path / WEIGHTS).exists()
 
     def history(self) -> list[EpochRow]:
         """Return the finished epochs."""
@@ -176,19 +176,12 @@ class RunFolder:
 
     def finish(self, weights: Weights) -> None:
         """Write the trained weights, which marks the run as finished."""
-        records.write(self.path / "model.safetensors", as_safetensors(weights))
+        records.write(self.path / WEIGHTS, as_safetensors(weights))
         self._checkpoint.unlink(missing_ok=True)
 
     def weights(self) -> Weights:
         """Return the trained weights."""
-        begun = ("run.json", "selection.json")  # a model selection writes the second first
-        if not any((self.path / name).exists() for name in begun):
-            raise PointsetError(
-                f"{self.path} is not a run (it has no run.json): give a folder that `pointset train` wrote"
-            )
-        if not self.finished:
-            raise PointsetError(f"{self.path} is not finished: run the same training again to continue it")
-        return records.parse(self.path / "model.safetensors", load_tensors, "weights", self._anew)
+        return run_weights(self.path)
 
     @property
     def _anew(self) -> str:

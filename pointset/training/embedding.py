@@ -24,9 +24,8 @@ from pointset.data.unusable import LEAVE_OUT
 from pointset.errors import PointsetError, described
 from pointset.inputs import InputError
 from pointset.training.devices import find_device
-from pointset.training.loading import load_model
 from pointset.zoo.classifiers import SetClassifier
-from pointset.zoo.models import create_model
+from pointset.zoo.models import create_model, load_model
 
 SHAPE_KINDS = str | Path | Mesh | Cloud
 """What a model prepares itself."""

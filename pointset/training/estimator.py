@@ -22,14 +22,12 @@ from pointset.training.devices import find_device
 from pointset.training.embedding import CloudEstimator, clouds_of, value_errors
 from pointset.training.fine_tuning import transfer_recipe
 from pointset.training.fitting import fit
-from pointset.training.loading import load_model
 from pointset.training.loop import Fitted
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.predicting import predict, prepared_batches
 from pointset.zoo.pretrained import list_pretrained
-from pointset.zoo.transfer import start_from
 
 NO_WEIGHTS = (
     "class_weights of the recipe weights the classes of a network, and a cloud that X holds twice counts twice; give "
@@ -187,9 +185,9 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
                 warnings.warn(text, UserWarning, stacklevel=3)
         elif self.model in list_pretrained():
             changed = {name: value for name, value in vars(recipe).items() if value != getattr(Recipe(), name)}
-            model = start_from(load_model(self.model), sets, seed=seed, start=self.model)
-            return fit(model, sets, transfer_recipe(sets, **changed), seed=seed, progress=False)
-        return fit(create_for(sets, self.model, self.options, seed=seed), sets, recipe, seed=seed, progress=False)
+            recipe = transfer_recipe(sets, **changed)
+        options = None if self.options == ModelOptions() else self.options
+        return fit(create_for(sets, self.model, options, seed=seed), sets, recipe, seed=seed, progress=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state with the weights on the CPU: the file may be read on a machine without this device."""

@@ -18,10 +18,9 @@ from pointset.runs import records
 from pointset.training.fitting import fit
 from pointset.training.out_of_fold import FOLDS
 from pointset.training.recipe import Recipe
-from pointset.zoo.models import create_for, create_pretrained
+from pointset.zoo.models import create_for
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import ANY_POSE
-from pointset.zoo.transfer import start_from
 
 BUDGET = 120.0
 """CPU seconds."""
@@ -62,8 +61,7 @@ def new_network(train: PointSets, seed: int) -> nn.Module:
     """Return a network with local features to train: with pretrained weights if points are coordinates alone."""
     about = train.options.normalize in ABOUT
     if train.inputs == 3:
-        start = ANY_POSE if about else STARTING_MODEL
-        return start_from(create_pretrained(start), train, seed=seed, start=start)
+        return create_for(train, ANY_POSE if about else STARTING_MODEL, seed=seed)
     kind: LocalFeatures = "invariant" if about else "upright"
     return create_for(train, NETWORK_MODEL, dataclasses.replace(OPTIONS, local_features=kind), seed=seed)
 

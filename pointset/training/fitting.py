@@ -1,13 +1,16 @@
 """Train one classifier: the steps before and after the training loop, in order."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from pointset.configuration import check, check_seed, closest_spelling
 from pointset.data.augmentations import SURROUNDINGS
+from pointset.data.axes import UP_TO_Z
 from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import require_model
@@ -19,8 +22,8 @@ from pointset.training.loop import Training
 from pointset.training.objectives import Classification, SetLoss
 from pointset.training.optimization import OptimizerBuilder
 from pointset.training.recipe import Recipe
-from pointset.zoo.classifiers import Classifier
-from pointset.zoo.local_feature_inputs import fit_local_features
+from pointset.zoo.classifiers import Classifier, SetClassifier
+from pointset.zoo.local_feature_inputs import fit_local_features, turn_inputs
 from pointset.zoo.models import set_preparation
 
 INSTEAD = {
@@ -53,7 +56,8 @@ def fit(
 
     Args:
         model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; trained in place. `train.inputs` is d.
-            A zoo model then has the classes and the preparation: `model.predict(X)` takes clouds in any unit.
+            A zoo model then has the classes and the preparation: `model.predict(X)` takes clouds in any unit. The
+            inputs of a trained model are rotated if another axis points up in these sets.
         train: the training sets; the recipe's validation split is cut from them, class by class.
         recipe: see `Recipe`; default: `Recipe()`.
         loss: called as `loss(logits [B, classes], labels [B]) -> []`, a mean over the batch, such as
@@ -98,6 +102,7 @@ def fit(
     if isinstance(model, Classifier):
         model.by_thresholds = recipe.ordered == "thresholds"
     recipe = measured_precision(recipe)
+    turn_to_axis_of(train, model)
     start = initial_state(model)
     fit_local_features(model, train)
     # Augmentations that change a point's neighbours come first: the model then computes local features in the batch.
@@ -113,6 +118,15 @@ def fit(
     set_preparation(model, train.classes, preparation_of(train, recipe))
     objective.warn_of_chance(fitted.history[-1]["loss"])
     return fitted
+
+
+def turn_to_axis_of(train: PointSets, model: nn.Module) -> None:
+    """Turn the inputs of a trained model, so that it sees the same shapes where another axis points up."""
+    if not isinstance(model, SetClassifier) or not model.has_preparation or model.preparation.up == train.up:
+        return
+    if train.options.normalize != "principal-axes":  # which do not depend on the axis that points up
+        turn_inputs(model, torch.tensor(UP_TO_Z[model.preparation.up]).T @ torch.tensor(UP_TO_Z[train.up]))
+    model.preparation = replace(model.preparation, up=train.up)
 
 
 def refuse_unknown(arguments: Mapping[str, Any]) -> None:

@@ -30,7 +30,6 @@ from pointset.training.checkpoints import Fitted, RunFolder, cpu_seconds
 from pointset.training.descriptions import describe_run
 from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
 from pointset.training.fitting import fit
-from pointset.training.loading import load_model
 from pointset.training.objectives import require_classes
 from pointset.training.out_of_fold import (
     FOLDS,
@@ -41,7 +40,7 @@ from pointset.training.out_of_fold import (
     predicted,
     select_candidate,
 )
-from pointset.zoo.models import ENSEMBLE, create_for, ensemble_of, set_preparation
+from pointset.zoo.models import ENSEMBLE, create_for, ensemble_of, load_model, set_preparation
 from pointset.zoo.predicting import predict
 
 SVM, NETWORK = "svm", "network"

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import LocalFeatures
-from pointset.data.local_features import CONSTANTS, WIDTHS, batch_local_features
+from pointset.data.local_features import CONSTANTS, WIDTHS, batch_local_features, rotate_local_features
 from pointset.data.point_sets import PointSets
 
 LARGEST = 5.0
@@ -83,3 +83,21 @@ def fit_local_features(model: nn.Module, sets: PointSets) -> None:
     table = some.points[..., -inputs.width :]  # rotated as the sets are
     table = table.flatten(0, 1) if some.mask is None else table[some.mask]
     inputs.fit(table.to(inputs.mean.device))
+
+
+def turn_inputs(model: nn.Module, turn: Tensor) -> None:
+    """Change a model, in place, into one that gives for X what it gave for X @ turn.T: exact, but for rounding.
+
+    Every layer that reads coordinates is linear, so the matrix [3, 3] goes into its weights. A rotation between upward
+    axes permutes local features, up to their sign, so that mean and deviation follow.
+    """
+    whole = turn
+    if isinstance(numbers := getattr(model, "numbers", None), LocalFeatureInputs):
+        one = torch.eye(numbers.width)[None].to(turn)
+        turned = rotate_local_features(one, turn[None], numbers.kind)[0].T
+        whole = torch.block_diag(turn, torch.eye(numbers.given - 3).to(turn), turned)
+        numbers.mean, numbers.deviation = turned.T @ numbers.mean, turned.abs().T @ numbers.deviation
+    with torch.no_grad():
+        for module in model.modules():
+            if isinstance(module, nn.Linear) and module.in_features == len(whole):
+                module.weight.copy_(module.weight @ whole.to(module.weight))

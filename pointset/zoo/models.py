@@ -3,34 +3,30 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from pointset.baselines.models import Ensemble
-from pointset.configuration import Count, check, check_seed, name_of
+from pointset.configuration import Count, check, check_seed
 from pointset.data.local_features import WIDTHS
 from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Preparation
-from pointset.errors import PointsetError, quoted
+from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.nn.layers import Dropout, in_evaluation_mode
 from pointset.nn.modules import Encoder
 from pointset.nn.norms import has_shift, make_norm
-from pointset.nn.registry import Builder, entries, entry_of
-from pointset.nn.weights import Weights
+from pointset.nn.registry import Builder
+from pointset.zoo import pretrained as trained_models
 from pointset.zoo.classifiers import Classifier, SetClassifier, WholeClassifier
+from pointset.zoo.descriptions import not_a_run
 from pointset.zoo.local_feature_inputs import LocalFeatureInputs
-from pointset.zoo.names import list_models, parse_name
+from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.out_of_distribution import load_distribution
-from pointset.zoo.pretrained import (
-    pretrained_card,
-    pretrained_folder,
-    pretrained_name,
-    pretrained_run,
-    pretrained_weights,
-)
+from pointset.zoo.pretrained import WEIGHTS, find_run, run_description, run_weights, trained_name
 from pointset.zoo.registration import source_digests
 
 ENSEMBLE = "ensemble"
@@ -48,8 +44,8 @@ class Spec:
     options: ModelOptions
     members: "tuple[Spec, ...]" = ()
     """Of an ensemble: the classifiers whose log-probabilities it averages."""
-    start: str = ""
-    """The trained model that was fine-tuned."""
+    pretrained: str = ""
+    """The trained model whose weights it began with."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain data, for run.json."""
@@ -57,7 +53,7 @@ class Spec:
         sometimes = {
             "modules": {} if self.members else source_digests(self.name, self.options),
             "members": [member.as_dict() for member in self.members],
-            "start": self.start,
+            "pretrained": self.pretrained,
         }
         given = {key: value for key, value in sometimes.items() if value}
         return {**always, "options": self.options.as_dict(), **given}
@@ -65,12 +61,12 @@ class Spec:
 
 def create_model(
     name: str,
-    classes: int | None = None,
+    classes: int | Sequence[str] | None = None,
     options: ModelOptions | None = None,
     *,
     inputs: int = 3,
     seed: int = 0,
-    pretrained: bool | str | None = None,
+    pretrained: bool | str | Path | None = None,
     **changes: Any,
 ) -> nn.Module:
     """Build a classifier of point sets by name.
@@ -78,12 +74,13 @@ def create_model(
     Args:
         name: `encoder-pooling`, such as "isab16-pma" (see `list_models`), or the full name of a trained model, such as
             "isab16-pma.modelnet40-1024" (see `list_pretrained`).
-        classes: number of logits; 40, or those of the trained model, when None.
+        classes: number of logits, or the names of the classes; 40, or those of the trained model, when None.
         options: how it is built; the defaults when None. Options that the model does not use are ignored.
         inputs: numbers per point.
         seed: of the initial weights; global random state is neither used nor changed.
-        pretrained: True for the trained weights of this model, or their tag, such as "modelnet40-1024"; they come with
-            the options of their training. With another number of classes the last layer is new, to be fine-tuned.
+        pretrained: True for the trained weights of this model, or their tag, such as "modelnet40-1024", or the folder
+            of a run; they come with the options of their training. With other classes the last layer is new, to be
+            fine-tuned with `fit`, but for classes of the same name.
         changes: fields of `ModelOptions` by name, in place of those of `options`.
 
     Returns:
@@ -100,36 +97,92 @@ def create_model(
     """
     if options is not None and not isinstance(options, ModelOptions):
         raise PointsetError(f"options must be ModelOptions, got {quoted(options)}")
-    if full_name := pretrained_name(name, pretrained):
+    if trained := trained_name(name, pretrained):
         given = {} if options is None else options.flat()
-        return create_pretrained(full_name, classes, {"inputs": inputs, **given, **changes}, seed)
-    chosen = (options or ModelOptions()).changed(changes)
-    return build_model(Spec(name, 40 if classes is None else classes, inputs, seed, chosen))
+        model = load_trained(trained, classes, {"inputs": inputs, **given, **changes}, seed)
+        if isinstance(trained, Path) and (found := model.spec.name) != name:  # type: ignore[union-attr]
+            raise PointsetError(f"{trained} is a run of {found}, not of {name}: write {found}")
+        return model
+    count = 40 if classes is None else classes if isinstance(classes, int) else len(classes)
+    return build_model(Spec(name, count, inputs, seed, (options or ModelOptions()).changed(changes)))
 
 
-def create_pretrained(
-    name: str, classes: int | None = None, given: Mapping[str, Any] | None = None, seed: int | None = 0
+def load_model(name: str | Path) -> Any:
+    """Return a trained model of the package, or the model of a finished run, in evaluation mode.
+
+    Args:
+        name: a name of `list_pretrained`, such as "isab16-pma.modelnet40-1024", or the folder of a run.
+
+    Returns:
+        A `Classifier`: `model.predict`, `predict_proba`, `classify` and `embed` take shapes in any unit and prepare
+        them as the training did; `model(points)` takes prepared points. `model.classes` are its classes,
+        `model.preparation` is how shapes become points, and `model.description` is the content of run.json.
+
+    Raises:
+        PointsetError: there is no such trained model, the folder is not a finished run, or its model is not from the
+            zoo.
+
+    Example:
+        >>> model = pointset.load_model("isab16-pma.modelnet40-1024")
+        >>> model.classes[:2], model(torch.rand(1, 100, 3)).shape
+        (['airplane', 'bathtub'], torch.Size([1, 40]))
+    """
+    return load_trained(name).eval()
+
+
+def load_trained(
+    name: str | Path,
+    classes: int | Sequence[str] | None = None,
+    given: Mapping[str, Any] | None = None,
+    seed: int | None = None,
 ) -> nn.Module:
-    """Return a trained model of the package by its full name; see `create_model`. The seed None is that of its run."""
-    run = pretrained_run(name)
-    spec = spec_of(run["model"])
-    seed = spec.seed if seed is None else seed
-    known = {"inputs": spec.inputs, **spec.options.flat()}
-    for option, value in (given or {}).items():
-        if option not in known or value != known[option]:
-            raise PointsetError(f"{name} was trained with {option}={known.get(option)}, not {value}: leave it out")
-    model = build_model(replace(spec, classes=spec.classes if classes is None else classes, seed=seed))
-    weights, own = pretrained_weights(name), model.state_dict()
-    if classes not in (None, spec.classes):  # the last layer stays new
-        weights = {key: tensor if tensor.shape == own[key].shape else own[key] for key, tensor in weights.items()}
-    load_weights(model, weights, name)
-    set_preparation(model, run["data"]["classes"], Preparation.from_dict(run["data"]["preparation"]))
-    if isinstance(model, Classifier) and model.classes:
-        card = pretrained_card(name)
-        model.temperature = card.temperature
-        model.training_distribution = load_distribution(pretrained_folder(name))
-        model.description = run
+    """Return a trained model for its classes, or for others, with a new last layer; see `create_model`.
+
+    `given` are options, which have to be those of the training; the seed None is that of the run.
+    """
+    folder = find_run(name)
+    weights, run, file = run_weights(folder), run_description(folder), folder / "run.json"
+    try:
+        spec, preparation = spec_of(run["model"]), Preparation.from_dict(run["data"]["preparation"])
+        own = {"inputs": spec.inputs, **spec.options.flat()}
+        for option, value in (given or {}).items():
+            if option not in own or value != own[option]:
+                raise PointsetError(f"{name} was trained with {option}={own.get(option)}, not {value}: leave it out")
+        known: list[str] = run["data"]["classes"]
+        wanted = known if classes in (None, len(known)) else classes
+        count, seed = wanted if isinstance(wanted, int) else len(wanted), spec.seed if seed is None else seed
+        model = build_model(replace(spec, classes=count, seed=seed, pretrained=str(name)))
+    except PointsetError as error:
+        raise error if given else PointsetError(f"{file} does not fit this installation: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise not_a_run(file, one_line(error, QUOTED) or type(error).__name__) from error
+    assert isinstance(model, Classifier)
+    if wanted != known:
+        weights = _with_new_classes(model, weights, [] if isinstance(wanted, int) else wanted, known)
+    load_weights(model, weights, str(folder / WEIGHTS))
+    set_preparation(model, known, preparation)
+    if wanted != known:
+        model.classes = None
+        return model
+    model.by_thresholds = run["recipe"].get("ordered") == "thresholds"
+    model.temperature, model.description = run.get("temperature", 1.0), run
+    if folder.parent == trained_models.FOLDER:
+        model.temperature = trained_models.pretrained_card(folder.name).temperature
+        model.training_distribution = load_distribution(folder)
     return model
+
+
+def _with_new_classes(
+    model: Classifier, weights: Mapping[str, Tensor], wanted: Sequence[str], known: Sequence[str]
+) -> dict[str, Tensor]:
+    """Return the weights with the model's own last layer, but for those of the classes that both have, by name."""
+    if not isinstance(model, SetClassifier):
+        raise PointsetError("only models with an encoder and a pooling can be fine-tuned for other classes")
+    layer, shared = f"head.{len(model.head) - 1}.", [name for name in wanted if name in known]
+    new = {name: tensor.clone() for name, tensor in model.state_dict().items() if name.startswith(layer)}
+    for name, tensor in new.items():
+        tensor[[wanted.index(one) for one in shared]] = weights[name][[known.index(one) for one in shared]].to(tensor)
+    return {**weights, **new}
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -> None:
@@ -172,7 +225,7 @@ def build_model(spec: Spec) -> nn.Module:
         if len(builders) == 1:
             entry = builders[0].entry
             if entry.kind == "baseline":
-                whole = entry.module(spec.classes, spec.inputs, create_pretrained)
+                whole = entry.module(spec.classes, spec.inputs, load_trained)
             else:
                 whole = builders[0].build(spec.options, spec.inputs, spec.classes)
             model: nn.Module = WholeClassifier(whole, spec.inputs)
@@ -183,15 +236,22 @@ def build_model(spec: Spec) -> nn.Module:
     return model
 
 
-def create_for(sets: PointSets, name: str, options: ModelOptions | None = None, *, seed: int = 0) -> nn.Module:
+def create_for(
+    sets: PointSets,
+    name: str,
+    options: ModelOptions | None = None,
+    *,
+    seed: int = 0,
+    pretrained: bool | str | Path | None = None,
+) -> nn.Module:
     """Build a model by name for the classes and the numbers per point of sets; see `create_model`."""
-    return create_model(name, len(sets.classes), options, inputs=sets.inputs, seed=seed)
+    return create_model(name, sets.classes, options, inputs=sets.inputs, seed=seed, pretrained=pretrained)
 
 
 def ensemble_of(members: list[nn.Module]) -> nn.Module:
     """Return the ensemble of classifiers of the zoo with the same classes and inputs; see `Ensemble`."""
     specs: Any = tuple(member.spec for member in members)
-    spec = replace(specs[0], name=ENSEMBLE, options=ModelOptions(), members=specs, start="")
+    spec = replace(specs[0], name=ENSEMBLE, options=ModelOptions(), members=specs, pretrained="")
     ensemble = WholeClassifier(Ensemble(members), spec.inputs)
     ensemble.spec = spec
     return ensemble
@@ -223,37 +283,3 @@ def shape_of(module: nn.Module, width: int) -> list[int]:
     """Return the shape of a module's output for one row of this width."""
     with torch.no_grad(), in_evaluation_mode(module):
         return list(module(torch.zeros(1, 1, width), None).shape)
-
-
-def describe_models(options: ModelOptions | None = None) -> list[dict[str, Any]]:
-    """Return name, number of parameters and `abilities` of every model in `list_models`."""
-    rows = []
-    for name in list_models():
-        model = create_model(name, options=options)
-        parameters = sum(parameter.numel() for parameter in model.parameters())
-        rows.append({"model": name, "parameters": parameters, **abilities(model)})
-    return rows
-
-
-def abilities(model: nn.Module) -> dict[str, bool]:
-    """Return whether a model has attention maps, and whether it can be exported."""
-    maps = any(getattr(type(module), "maps", None) for module in model.modules())
-    try:
-        check_export(model)
-    except PointsetError:
-        return {"maps": maps, "exports": False}
-    return {"maps": maps, "exports": True}
-
-
-def check_export(model: nn.Module) -> None:
-    """Raise a PointsetError that names the first part of a model that cannot be exported, if any."""
-    known = [entry.name for entry in entries("weights") if entry.export]
-    used = (name for module in model.modules() if isinstance(module, Weights) for name in module.functions)
-    lacking = [f"weights function {name_of(name)!r}" for name in used if name not in known]
-    for entry in map(entry_of, model.modules()):
-        lacking += [f"{entry.kind} {entry.name!r}"] if entry and not entry.module.export else []
-    if lacking:
-        raise PointsetError(
-            f"{lacking[0]} cannot be exported: set export = True in its class, or for register_weights, if it "
-            "consists of tensor operations that do not depend on sizes, and takes a mask"
-        )

@@ -1,7 +1,7 @@
-"""Trained models in the package: for each, the folder of its run, with a card beside the weights.
+"""Trained models: folders of runs, and those in the package, which have a card beside the weights.
 
-A name consists of the model, a dot, and the training data: "isab16-pma.modelnet40-1024". Every function that takes the
-folder of a run also takes such a name.
+A name in the package consists of the model, a dot, and the training data: "isab16-pma.modelnet40-1024". Every function
+that takes the folder of a run also takes such a name.
 """
 
 import difflib
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from pointset.configuration import Checked, Count, Positive, Text, check
+from pointset.configuration import Checked, Count, Positive, Text
 from pointset.errors import PointsetError, quoted
 from pointset.runs import records
 from pointset.zoo.descriptions import RunDescription, check_run
@@ -27,6 +27,7 @@ USUAL = "isab16-pma.modelnet40-1024"
 ANY_POSE = "dumlp16-max+dumlp16.modelnet40-1024-any"
 """The default model for shapes that are not upright."""
 REINSTALL = "install pointset again"
+WEIGHTS = "model.safetensors"
 
 
 class TestedAccuracy(NamedTuple):
@@ -77,37 +78,45 @@ def list_pretrained() -> list[str]:
     return sorted(file.parent.name for file in FOLDER.glob("*/card.toml"))
 
 
-def pretrained_name(name: str, pretrained: bool | str | None) -> str:
-    """Return the full name of the trained model that `create_model` is asked for; "" if it is to be untrained.
+def trained_name(name: str, pretrained: bool | str | Path | None) -> str | Path:
+    """Return the name or the run folder of the trained model that `create_model` is asked for; "" for an untrained one.
 
     Args:
         name: name of a model, or of a trained model with its tag.
-        pretrained: tag of the weights; True takes "modelnet40-1024" if the model has it.
+        pretrained: tag of the weights, or the folder of a run; True takes "modelnet40-1024" if the model has it.
     """
-    check("pretrained", pretrained, bool | str | None)
-    if name in list_pretrained() and isinstance(pretrained, bool | None):
-        if pretrained is False:
-            raise PointsetError(f"{name} is a trained model: leave out pretrained=False, or its tag after the dot")
+    if not isinstance(pretrained, bool | str | Path | None):
+        raise PointsetError(f"pretrained must be True, a tag or the folder of a run, got {quoted(pretrained)}")
+    known = list_pretrained()
+    if name in known and pretrained in (None, True):
         return name
-    if not isinstance(pretrained, bool):
-        return "" if pretrained is None else f"{name}.{pretrained}"
-    if not pretrained:
+    if pretrained in (None, False):
         return ""
-    tags = [full.removeprefix(f"{name}.") for full in list_pretrained() if full.startswith(f"{name}.")]
+    if isinstance(pretrained, str | Path):
+        full = f"{name}.{pretrained}"
+        return full if full in known or not Path(pretrained).is_dir() else Path(pretrained)
+    tags = [full.removeprefix(f"{name}.") for full in known if full.startswith(f"{name}.")]
     if not tags:
-        raise PointsetError(f"{quoted(name)} has no trained weights: there are {', '.join(list_pretrained())}")
+        raise PointsetError(f"{quoted(name)} has no trained weights: there are {', '.join(known)}")
     usual = USUAL.partition(".")[2]
     return f"{name}.{usual if usual in tags else tags[0]}"
 
 
-def pretrained_folder(name: str) -> Path:
-    """Return the folder of a trained model's run."""
-    if name in list_pretrained():
-        return FOLDER / name
-    known = list_pretrained()
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.3)
-    there = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"
-    raise PointsetError(f"no trained model is called {quoted(name)}: {there}")
+def find_run(path: str | Path) -> Path:
+    """Return the folder of a run, from its path or the name of a trained model in the package."""
+    folder, known = Path(path), list_pretrained()
+    if folder.name == "network" and not folder.exists() and (folder.parent / "candidates.json").exists():
+        remedy = "train again in another folder, with a larger --budget or a network by name"
+        raise PointsetError(f"{folder.parent} has no network: its budget was too small to train one; {remedy}")
+    if str(path) and (folder.exists() or len(folder.parts) > 1):
+        return folder
+    if str(path) in known:
+        return FOLDER / path
+    near = difflib.get_close_matches(str(path), known, n=3, cutoff=0.3) or known
+    raise PointsetError(
+        f"{quoted(path)} is not a run or a trained model of this package: give a folder that `pointset train` wrote, "
+        f"or one of {', '.join(near)}"
+    )
 
 
 def pretrained_card(name: str) -> PretrainedCard:
@@ -116,19 +125,27 @@ def pretrained_card(name: str) -> PretrainedCard:
     def parse(content: bytes) -> PretrainedCard:
         return msgspec.convert(tomllib.loads(content.decode()), PretrainedCard)
 
-    return records.parse(pretrained_folder(name) / "card.toml", parse, "a trained model's card", REINSTALL)
+    return records.parse(find_run(name) / "card.toml", parse, "a trained model's card", REINSTALL)
 
 
-def pretrained_run(name: str) -> dict[str, Any]:
+def run_description(folder: Path) -> dict[str, Any]:
     """Return the content of run.json: the model and its training."""
-    file = pretrained_folder(name) / "run.json"
-    description: dict[str, Any] = records.read_json(file, REINSTALL, RunDescription)
-    check_run(description, file)
+    description: dict[str, Any] = records.read_json(folder / "run.json", _remedy(folder), RunDescription)
+    check_run(description, folder / "run.json")
     return description
 
 
-def pretrained_weights(name: str) -> "dict[str, Tensor]":
-    """Return the weights by name, in 16 bits."""
+def run_weights(folder: Path) -> "dict[str, Tensor]":
+    """Return the weights of a finished run by name; those of the package are in 16 bits."""
     from safetensors.torch import load as load_tensors  # not needed to list what there is
 
-    return records.parse(pretrained_folder(name) / "model.safetensors", load_tensors, "weights", REINSTALL)
+    begun = ("run.json", "selection.json")  # a model selection writes the second first
+    if not any((folder / name).exists() for name in begun):
+        raise PointsetError(f"{folder} is not a run (it has no run.json): give a folder that `pointset train` wrote")
+    if not (folder / WEIGHTS).exists():
+        raise PointsetError(f"{folder} is not finished: run the same training again to continue it")
+    return records.parse(folder / WEIGHTS, load_tensors, "weights", _remedy(folder))
+
+
+def _remedy(folder: Path) -> str:
+    return REINSTALL if folder.parent == FOLDER else f"move {folder} away and run the same again"

@@ -26,12 +26,11 @@ from pointset.data.reload import load_like
 from pointset.evaluation import evaluate
 from pointset.training.descriptions import describe_run
 from pointset.training.devices import measured_precision
-from pointset.training.loading import load_model
 from pointset.training.loop import Training
 from pointset.training.objectives import Classification, Loss
 from pointset.training.recipe import Recipe
 from pointset.zoo.local_feature_inputs import fit_local_features
-from pointset.zoo.models import create_model, set_preparation
+from pointset.zoo.models import create_model, load_model, set_preparation
 from pointset.zoo.options import ModelOptions
 
 SIZES = (64, 100, 256, 1024)

@@ -28,11 +28,10 @@ from pointset.data.reload import load_like
 from pointset.errors import PointsetError
 from pointset.evaluation.shape_files import Guess, accuracy_of, classify_files, in_folders
 from pointset.runs import records
-from pointset.training.loading import find_run
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.out_of_distribution import TrainingDistribution
 from pointset.zoo.predicting import predict
-from pointset.zoo.pretrained import REINSTALL
+from pointset.zoo.pretrained import REINSTALL, find_run
 
 FITTED, MEASURED = 3_000, 500
 """Number of training shapes and of test shapes: of more, every second or third and so on is taken."""

@@ -33,7 +33,7 @@ from pointset.explain.support import exact_support
 from pointset.runs import records
 from pointset.training.checkpoints import as_safetensors
 from pointset.training.descriptions import Weights
-from pointset.training.loading import load_model
+from pointset.zoo.models import load_model
 from pointset.zoo.pretrained import FOLDER
 
 SIZES = (64, 100, 256, 1024)
@@ -119,7 +119,7 @@ def _about(description: dict[str, Any], data: str) -> dict[str, Any]:
     card, sets = load_card(data), description["data"]
     if (tuple(sets["classes"]), sets["up"]) != (card.classes, card.up):
         raise PointsetError(f"the run was trained on other classes or another up axis ({sets['up']}) than {data} has")
-    model = {key: Path(value).name if key == "start" else value for key, value in description["model"].items()}
+    model = {key: Path(value).name if key == "pretrained" else value for key, value in description["model"].items()}
     return description | {"model": model, "data": sets | {"name": data, "source": data}}
 
 

@@ -17,7 +17,6 @@ from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import PointSets
 from pointset.explain.maps import attention_maps, find_map
 from pointset.explain.specialisation import specialisation, untrained
-from pointset.training.loading import load_model
 from pointset.viz import save
 from pointset.viz.camera import Camera
 from pointset.viz.charts import Picture
@@ -25,6 +24,7 @@ from pointset.viz.clouds import Line, Panel, add_bar, draw_lines
 from pointset.viz.color import scale_for
 from pointset.viz.maps import BAR_LABEL
 from pointset.viz.rows import as_cloud, point_rows
+from pointset.zoo.models import load_model
 
 MODEL, LAYERS, POINTS, PER_CLASS, SHAPES_AT_ONCE = "isab16-pma.modelnet40-1024", 2, 1024, 8, 32
 PICTURE = FOLDER.parents[1] / "notebooks" / "modelnet40_attention.png"

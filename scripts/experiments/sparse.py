@@ -16,9 +16,8 @@ from saved import run as run_app
 
 from pointset.data.reload import load_like
 from pointset.training.fitting import fit
-from pointset.training.loading import load_model
 from pointset.training.recipe import Recipe
-from pointset.zoo.models import build_model
+from pointset.zoo.models import build_model, load_model
 
 app = cyclopts.App(name="sparse.py", help=__doc__, result_action="return_value")
 
@@ -38,7 +37,7 @@ def train_on(
     description = model.description
     spec: Any = model.spec
     options = spec.options.changed({"temperature": temperature})
-    sparser = build_model(replace(spec, options=options, start=trained.name))
+    sparser = build_model(replace(spec, options=options, pretrained=trained.name))
     sparser.load_state_dict(model.state_dict())
     changes: dict[str, Any] = {"epochs": epochs, "learning_rate": learning_rate}
     recipe = Recipe(**description["recipe"] | changes | ({} if points is None else {"train_points": points}))

@@ -20,7 +20,6 @@ from pointset.baselines.models import (
 from pointset.data.local_features import WIDTHS
 from pointset.training.baselines import extract_rows, fit_head, set_pose
 from pointset.zoo.models import ensemble_of
-from pointset.zoo.transfer import start_from
 
 
 def make_sets(shapes=8, points=32, classes=("ball", "flat", "rod"), seed=0):
@@ -156,13 +155,3 @@ def test_a_class_without_a_training_shape_is_never_predicted():
     model = pointset.create_model("features-svm", classes=3)
     pointset.fit(model, sets.subset((sets.labels != 1).nonzero().flatten()), progress=False)
     assert set(pointset.evaluate(model, sets).predictions) == {0, 2}
-
-
-def test_shared_classes_keep_their_last_weights():
-    trained = pointset.create_model("rff-pma4", pretrained="modelnet40-1024")
-    sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(4, 8, 3)), ["nut", "chair"] * 2, ["nut", "chair"])
-    model = start_from(trained, sets, start="rff-pma4.modelnet40-1024")
-    chair = trained.classes.index("chair")
-    assert model.head[-1].weight[1].equal(trained.head[-1].weight[chair])
-    assert model.encoder[0].state_dict().keys() == trained.encoder[0].state_dict().keys()
-    assert model.spec.as_dict()["start"] == "rff-pma4.modelnet40-1024"

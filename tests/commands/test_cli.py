@@ -20,8 +20,8 @@ import pointset
 from pointset.cli import configure_process, main, of_memory
 from pointset.runs.spreadsheets import read_csv
 from pointset.training.recipe import Recipe
-from pointset.zoo import models
-from pointset.zoo.models import describe_models
+from pointset.zoo import abilities
+from pointset.zoo.abilities import describe_models
 
 
 def test_train_then_evaluate(capsys, clouds_folder, tmp_path):
@@ -67,7 +67,7 @@ def test_help_all_works_for_every_command_and_outputs_have_one_flag(capsys):
 
 
 def test_a_bug_of_the_package_ends_with_code_1_and_debug_shows_the_traceback(capsys, monkeypatch):
-    monkeypatch.setattr(models, "list_models", lambda: 1 / 0)
+    monkeypatch.setattr(abilities, "list_models", lambda: 1 / 0)
     with pytest.raises(SystemExit) as left:
         main(["zoo", "--dim", "16"])
     assert left.value.code == 1
@@ -98,7 +98,7 @@ def test_a_closed_output_pipe_is_not_an_error(tmp_path):
     ],
 )
 def test_too_little_memory_is_one_line_and_code_2(error, much, capsys, monkeypatch):
-    monkeypatch.setattr(models, "list_models", Mock(side_effect=error))
+    monkeypatch.setattr(abilities, "list_models", Mock(side_effect=error))
     assert fail(capsys, "zoo", "--dim", "16").startswith(f"pointset: not enough memory{much}: ")
 
 

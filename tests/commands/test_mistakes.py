@@ -45,7 +45,7 @@ MISTAKES = [
     ("train --data {clouds} --budget 0s", "--budget must be more than 0s"),
     ("train --data . --dim 32", "dim needs the name of a model"),
     ("train --budget soon", "--budget must be a time such as 90s, 2m or 1h, got 'soon'"),
-    ("train --data {clouds} --start isab16-pma.modelnet40-1024 --dim 8", "dim is that of isab16-pma.modelnet40"),
+    ("train isab16-pma.modelnet40-1024 --data {clouds} --dim 8", "dim is that of the trained isab16-pma.modelnet40"),
     (f"{TRAIN} --batch-size {10**19}", "batch_size must be a whole number from 1 to 1,000,000"),
     (f"{TRAIN} --device {'x' * 4000}", "is not available on this machine"),
     (f"train rff-max --data ./{'x' * 4000}", "xxx' "),  # Python 3.14: "is neither a folder nor the name of a dataset"
@@ -106,7 +106,7 @@ MISTAKES = [
     ("rank all.csv --level 1", "level must be in (0, 1)"),
     ("rank all.csv --deterministic forest", "'forest'"),
     ("rank .", "predictions.csv"),
-    ("zoo isab16-pma", "no trained model is called 'isab16-pma'"),
+    ("zoo isab16-pma", "'isab16-pma' is not a run or a trained model"),
     ("data show modelnet50", "'modelnet50' is neither a folder nor the name of a dataset|modelnet40"),
     ("data show two.toml", "is a file: give the folder of a dataset"),
     ("data show {isab}", "class/split/file"),

@@ -42,7 +42,6 @@ from pointset.tasks import read_experiment
 from pointset.training.checkpoints import Checkpoint, RunFolder
 from pointset.training.fine_tuning import Plan
 from pointset.zoo import pretrained
-from pointset.zoo.models import create_pretrained
 
 REMEDY = "delete all and start again"
 BAD = (b"", b"{", b"\xff", b"[" * 100_000)
@@ -388,7 +387,7 @@ def test_shipped_models(clouds_folder, tmp_path, monkeypatch, capsys):
     toy.ship("rff-max.toy", tmp_path, clouds_folder)
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
     check(tmp_path / "rff-max.toy" / "card.toml", lambda: zoo("rff-max.toy", pretrained=True) and None)
-    check(tmp_path / "rff-max.toy" / "run.json", lambda: create_pretrained("rff-max.toy").eval()(torch.ones(1, 8, 3)))
+    check(tmp_path / "rff-max.toy" / "run.json", lambda: pointset.load_model("rff-max.toy")(torch.ones(1, 8, 3)))
 
 
 def test_experiments_and_plans(clouds_folder, tmp_path):

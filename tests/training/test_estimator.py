@@ -250,7 +250,7 @@ def test_baselines_and_pretrained_models(clouds_folder):
     for options in of_names:
         classifier = PointSetClassifier(random_state=0, **options).fit(train.points.numpy(), train.labels.numpy())
         assert classifier.score(test.points.numpy(), test.labels.numpy()) > 0.8
-    assert classifier.model_.spec.start == "isab16-pma.modelnet40-1024"
+    assert classifier.model_.spec.pretrained == "isab16-pma.modelnet40-1024"
 
 
 def test_words_of_scikit_learn_are_answered_and_options_without_an_effect_refused(X, y):

@@ -236,17 +236,20 @@ def test_the_seconds_of_a_resumed_network_are_those_of_all_processes(train, tmp_
 
 
 @pytest.mark.slow
-def test_start_begins_from_trained_weights(data, tmp_path, capsys):
+def test_pretrained_begins_from_trained_weights(data, tmp_path, capsys):
     folder = tmp_path / "run"
-    start = ("--start", "rff-pma4.modelnet40-1024", "--points", "32", "--steps", "4", "--epochs", "1")
-    succeed(capsys, "train", "--data", data, *start, "--learning-rate", "1e-12", "--run", folder)
+    flags = ("--data", data, "--points", "32", "--steps", "4", "--epochs", "1", "--learning-rate", "1e-12")
+    succeed(capsys, "train", "rff-pma4", "--pretrained", "modelnet40-1024", *flags, "--run", folder)
     model = pointset.load_model(folder)
     description = model.description
-    assert description["model"]["start"] == "rff-pma4.modelnet40-1024"
+    assert description["model"]["pretrained"] == "rff-pma4.modelnet40-1024"
     trained = pointset.load_model("rff-pma4.modelnet40-1024")
     for mine, theirs in zip(model.encoder.parameters(), trained.encoder.parameters(), strict=True):
         torch.testing.assert_close(mine, theirs)
-    assert "leave out the name" in fail(capsys, "train", "isab16-max", "--data", data, *start)
+    said = fail(capsys, "train", "isab16-max", "--pretrained", folder, *flags, "--run", tmp_path / "other")
+    assert f"{folder} is a run of rff-pma4, not of isab16-max" in said
+    again = ("train", "rff-pma4", "--pretrained", folder, *flags, "--run", tmp_path / "other")
+    assert "next: pointset evaluate" in succeed(capsys, *again)
 
 
 def test_a_baseline_is_neither_exported_nor_drawn_and_the_message_says_what_can_be(data, train, tmp_path, capsys):

@@ -15,8 +15,8 @@ from pointset import PointsetError, Recipe
 from pointset.data.axes import UP_TO_Z
 from pointset.data.local_features import WIDTHS, cloud_local_features
 from pointset.nn import registry
+from pointset.zoo.local_feature_inputs import turn_inputs
 from pointset.zoo.names import LOCAL_FEATURES, used_options, zoo_name
-from pointset.zoo.transfer import start_from, turn_inputs
 
 ALL = [*covering_models(), "isab5-pma4", "sab-pma2", "isab5-max+pma2", "rffp-aggr.set2set", "rff-aggr.settransformer"]
 
@@ -277,21 +277,22 @@ def test_weights_of_one_upward_axis_serve_shapes_of_another(name: str, kind: str
         torch.testing.assert_close(model(points), expected, atol=1e-4, rtol=1e-4)
 
 
-def test_a_training_from_trained_weights_keeps_their_scale() -> None:
-    trained = network()
-    pointset.fit(trained, sets_of(), Recipe(epochs=1), progress=False)
-    other = pointset.from_arrays(np.random.default_rng(1).normal(size=(6, 30, 3)), [0, 1] * 3)
-    model: Any = start_from(trained, other)
-    pointset.fit(model, other, Recipe(epochs=1), progress=False)
-    assert torch.equal(model.numbers.mean, trained.numbers.mean)
-
-
-def test_shapes_at_their_principal_axes_are_not_turned_where_another_axis_is_up() -> None:
-    trained, clouds = network(kind="none"), np.random.default_rng(1).normal(size=(6, 30, 3))
-    sets = pointset.from_arrays(clouds, [0, 1, 2] * 2, classes=["a", "b", "c"], up="y", normalize="principal-axes")
-    trained.classes = ["a", "b", "c"]
-    model: Any = start_from(trained, sets)
-    assert all(model.state_dict()[name].equal(tensor) for name, tensor in trained.state_dict().items())
+def test_fine_tuning_keeps_the_scale_and_turns_the_inputs_to_the_axis_of_the_sets(tmp_path: Path) -> None:
+    clouds, recipe = np.random.default_rng(1).normal(size=(6, 30, 3)), Recipe(epochs=1, learning_rate=1e-12)
+    pointset.fit(network(), sets_of(), Recipe(epochs=1), run=tmp_path, progress=False)
+    trained: Any = pointset.load_model(tmp_path)
+    turned = clouds @ (torch.tensor(UP_TO_Z["z"]).T @ torch.tensor(UP_TO_Z["y"])).numpy().T
+    for normalize, seen in (("unit-sphere", turned), ("principal-axes", None)):
+        lying = pointset.from_arrays(clouds, [0, 1] * 3, up="y", normalize=normalize)
+        model: Any = pointset.create_model("rff-max", ["0", "1"], pretrained=tmp_path)
+        pointset.fit(model, lying, recipe, progress=False)
+        if seen is None:
+            assert all(map(torch.allclose, model.encoder.parameters(), trained.encoder.parameters()))
+        else:
+            upright = pointset.from_arrays(seen, [0, 1] * 3, normalize=normalize)
+            np.testing.assert_allclose(model.embed(lying), trained.embed(upright), atol=1e-3, rtol=1e-3)
+            assert torch.equal(model.numbers.mean.abs().sort().values, trained.numbers.mean.abs().sort().values)
+        assert model.preparation.up == "y"
 
 
 @pytest.mark.slow

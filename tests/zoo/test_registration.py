@@ -10,7 +10,7 @@ from torch import nn
 import pointset
 from pointset import ModelOptions, PointsetError, Recipe
 from pointset.nn import AttentionOptions, Encoder, Pooling, StatisticPool, SumPool, registry
-from pointset.zoo.models import describe_models
+from pointset.zoo.abilities import describe_models
 from pointset.zoo.names import used_options
 from pointset.zoo.registration import pickled_entries, register_pickled, source_digests
 

@@ -61,6 +61,15 @@ def test_other_classes_get_a_new_last_layer_on_the_trained_body():
     assert all(torch.equal(model.state_dict()[name], fresh[name]) for name in last)
 
 
+def test_classes_of_the_same_name_keep_their_last_weights():
+    trained = pointset.load_model("rff-pma4.modelnet40-1024")
+    model = pointset.create_model("rff-pma4", ["nut", "chair"], pretrained=True)
+    chair = trained.classes.index("chair")
+    assert model.head[-1].weight[1].equal(trained.head[-1].weight[chair])
+    assert not model.head[-1].weight[0].equal(trained.head[-1].weight[0])
+    assert (model.classes, model.spec.as_dict()["pretrained"]) == (None, "rff-pma4.modelnet40-1024")
+
+
 def test_trained_weights_are_found_by_true_by_a_tag_and_by_the_full_name():
     made = [
         pointset.create_model("isab16-pma", pretrained=True),
@@ -73,8 +82,13 @@ def test_trained_weights_are_found_by_true_by_a_tag_and_by_the_full_name():
     assert all(model.description["model"]["name"] == "isab16-pma" for model in made)
     for name, tag, words in [
         ("rff-max", True, "'rff-max' has no trained weights: there are dumlp16"),
-        ("isab16-pma", "modelnet", "no trained model is called 'isab16-pma.modelnet': did you mean"),
-        (USUAL, False, "leave out pretrained=False"),
+        (
+            "isab16-pma",
+            "modelnet",
+            "'isab16-pma.modelnet' is not a run .* one of isab16-pma.modelnet40",
+        ),
+        (USUAL, "x", "is not a run or a trained model"),
+        (USUAL, False, "no model is called"),
     ]:
         with pytest.raises(PointsetError, match=words):
             pointset.create_model(name, pretrained=tag)
