@@ -190,7 +190,7 @@ OPTIONS = [
     ({"prenorm": True}, "prenorm needs a norm"),
     (
         {"pretrained": "modelnet40-1025"},
-        "'isab16-pma.modelnet40-1025' is not a run or a trained model|one of isab16-pma.modelnet40-1024",
+        "isab16-pma.modelnet40-1025' is not a run |one of isab16-pma.modelnet40-1024",
     ),
     ({"pretrained": "modelnet40-1024", "dim": 13}, "dim=|, not 13"),
 ]

@@ -292,7 +292,7 @@ def test_fine_tuning_keeps_the_scale_and_turns_the_inputs_to_the_axis_of_the_set
             upright = pointset.from_arrays(seen, [0, 1] * 3, normalize=normalize)
             np.testing.assert_allclose(model.embed(lying), trained.embed(upright), atol=1e-3, rtol=1e-3)
             assert torch.equal(model.numbers.mean.abs().sort().values, trained.numbers.mean.abs().sort().values)
-        assert model.preparation.up == "y"
+        assert model.preparation.up == lying.up
 
 
 @pytest.mark.slow
