@@ -16,8 +16,8 @@ from .data.options import DataOptions as DataOptions
 from .errors import PointsetError as PointsetError
 from .evaluation import evaluate as evaluate
 from .evaluation.symmetry import check_symmetry as check_symmetry
-from .explain.maps import attention_maps as attention_maps
 from .explain.maps import find_map as find_map
+from .explain.recording import attention_maps as attention_maps
 from .export.model import export_model as export_model
 from .tasks.experiments import compare as compare
 from .training.embedding import PointSetEmbedding as PointSetEmbedding

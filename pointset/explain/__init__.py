@@ -3,7 +3,8 @@
 from pointset.explain.faithfulness import Curves, check_explanations
 from pointset.explain.importance import critical_points, occlusion_influence, rollout
 from pointset.explain.inspection import Inspection, inspect_shape
-from pointset.explain.maps import AttentionMap, attention_maps, find_map
+from pointset.explain.maps import AttentionMap, find_map
+from pointset.explain.recording import attention_maps
 from pointset.explain.specialisation import DESCRIPTIONS, Specialisation, specialisation, untrained
 from pointset.explain.support import Support, exact_support, support_map
 

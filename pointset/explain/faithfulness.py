@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from pointset.errors import PointsetError
 from pointset.explain.importance import critical_points, masked_logits, occlusion_influence, rollout
-from pointset.explain.maps import as_cloud_of, attention_maps
+from pointset.explain.recording import as_cloud_of, attention_maps
 from pointset.nn.layers import in_evaluation_mode
 
 REMOVED_SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-from pointset.explain.maps import AttentionMap, as_cloud_of
+from pointset.explain.maps import AttentionMap
+from pointset.explain.recording import as_cloud_of
 from pointset.nn.layers import in_evaluation_mode
 from pointset.nn.pooling.statistics import MaxPool
 from pointset.zoo.classifiers import SetClassifier

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from pointset.baselines.models import points_for
+from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Prepared
 from pointset.errors import PointsetError
 from pointset.explain.faithfulness import Curves, check_explanations
-from pointset.explain.maps import AttentionMap, attention_maps, attentions
+from pointset.explain.maps import AttentionMap
+from pointset.explain.recording import attention_maps, attentions
 from pointset.explain.support import Support, exact_support, support_map
 from pointset.zoo.classifiers import Classifier, SetClassifier
-from pointset.zoo.predicting import Prediction, padded_batches, predict
+from pointset.zoo.predicting import Prediction, list_clouds, padded_batches, predict
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +45,19 @@ def network_of(model: Classifier) -> Classifier:
     return networks[0] if networks else model
 
 
-def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **reading: Any) -> Inspection:
+def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **reading: Any) -> Any:
     """Prepare a shape, classify it, and record its attention maps.
 
     Args:
         model: a network of the zoo; of an ensemble, its network is inspected.
-        shape: a file, a mesh, a cloud or points; see `Preparation.prepare`.
+        shape: what `model.predict` takes: a file, a mesh, a cloud or points [n, inputs]; a list or a batch of these; or
+            `PointSets`.
         check: also remove points in the order of every explanation; see `pointset.explain.faithfulness`.
         reading: arguments of `prepare`, such as `points`, `seed` and `up`.
 
     Returns:
-        The prepared shape, its prediction, maps, support and, if asked for, checks.
+        An `Inspection`: the prepared shape, its prediction, maps, support and, if asked for, checks. Of several shapes,
+        a list of inspections.
 
     Raises:
         PointsetError: the shape cannot be prepared, or the model neither has attention nor leaves points out.
@@ -63,7 +67,17 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
         >>> [map.kind for map in seen.maps]
         ['support']
     """
-    prepared, network = model.prepare(shape, **reading), network_of(model)
+    if isinstance(shape, PointSets):
+        sets = shape.with_local_features(model.local_features)
+        clouds = [sets[row][0] for row in range(len(sets))]
+        return [_inspect(model, Prepared(cloud, cloud[:, :3].numpy()), check) for cloud in clouds]
+    if isinstance(shape, list | tuple) or getattr(shape, "ndim", 2) != 2:
+        return [_inspect(model, model.prepare(one, **reading), check) for one in list_clouds(shape, None, model.inputs)]
+    return _inspect(model, model.prepare(shape, **reading), check)
+
+
+def _inspect(model: Classifier, prepared: Prepared, check: bool) -> Inspection:
+    network = network_of(model)
     prediction = predict(model, padded_batches([prepared.points]))
     if not prediction.logits.isfinite().all():
         raise PointsetError("the model's logits are not finite: its training diverged, train it again")

@@ -1,32 +1,22 @@
-"""Attention maps as data: what each query of every attention in a model reads.
-
-`import pointset` loads this module for `pointset.attention_maps`: it must stay light.
-"""
+"""Attention maps as data: what each query of an attention reads."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from pointset.errors import PointsetError, described, quoted
-from pointset.explain.hooks import hooked_modules, kinds_by_size, recording_by_hooks
-from pointset.inputs import InputError, as_mask, as_points, require_model
-from pointset.nn.layers import in_evaluation_mode
+from pointset.errors import PointsetError, quoted
 from pointset.nn.modules import MapKind, Side
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-_SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "queries", (False, True): "keys"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +53,8 @@ class AttentionMap:
     """Mask of a padded batch: bool [B, n], True at real points."""
     up: Literal["x", "y", "z"] = "z"
     """The upward axis of the points, that of the model's preparation; for pictures."""
+    points: Tensor | None = None
+    """The points [n, d], or [B, n, d] of a batch; for pictures."""
 
     def __repr__(self) -> str:
         """A summary in one line."""
@@ -81,14 +73,15 @@ class AttentionMap:
         """The map of one cloud of a batch, without its padded queries and keys."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"the batch has {len(self)} clouds, got index {index}")
-        weights = self.weights[index]
+        weights, points = self.weights[index], None if self.points is None else self.points[index]
         if self.mask is not None:
             real = self.mask[index]
+            points = None if points is None else points[real]
             if self.points_are in ("keys", "both"):
                 weights = weights[:, :, real]
             if self.points_are in ("queries", "both"):
                 weights = weights[:, real]
-        return dataclasses.replace(self, weights=weights, mask=None)
+        return dataclasses.replace(self, weights=weights, mask=None, points=points)
 
     def relative(self) -> Tensor:
         """The weights times the number of real keys: 1 is uniform attention for a set of any size."""
@@ -157,58 +150,6 @@ class AttentionMap:
         return self.mask.sum(dim=1).to(self.weights.dtype)[:, None, None, None]
 
 
-def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) -> list[AttentionMap]:
-    """Run a model once in evaluation mode, and return one map per attention, in the order of the computation.
-
-    The model is unchanged afterwards: its mode is restored, and recording is switched off.
-
-    Args:
-        model: any module that contains attention blocks of this package, `torch.nn.MultiheadAttention` (as in
-            `nn.TransformerEncoder` and torch-geometric's set attention) or torch-geometric's `AttentionalAggregation`;
-            called as `model(points)`, or as `model(points, mask)` with a mask. Maps of an ensemble have names that
-            begin with model.members; `inspect_shape` gives those of its network alone.
-        points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives maps
-            [B, heads, queries, keys]; a tensor or an array, already prepared: of points in other units, give
-            `model.prepare(points).points`. Or a file, a `Mesh` or a `Cloud`, which the model prepares; a list of clouds
-            or files; or `PointSets`.
-        mask: [n] or [B, n], True at real points.
-
-    Returns:
-        One map per attention.
-
-    Raises:
-        PointsetError: the model has no attention, or points or mask do not fit it.
-
-    Example:
-        >>> maps = pointset.attention_maps(model, test.points[0])
-        >>> [(map.layer, list(map.weights.shape)) for map in maps][:2]
-        [('encoder.0.reads', [4, 4, 32]), ('encoder.0.writes', [4, 32, 4])]
-    """
-    points, mask = as_clouds(model, points, mask)
-    modules = dict(attentions(model))
-    if not modules and not hooked_modules(model):
-        name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
-        raise PointsetError(f"{name} has no attention maps: use a model with attention, such as isab16-pma")
-    is_single = points.dim() == 2
-    points, mask = (points[None], None if mask is None else mask[None]) if is_single else (points, mask)
-    device = next(model.parameters()).device
-    hooks = recording_by_hooks(model, mask, len(points))
-    with torch.no_grad(), in_evaluation_mode(model), _recording(modules) as records, hooks as hooked:
-        model(points.to(device)) if mask is None else model(points.to(device), mask.to(device))
-    kinds, up = attention_kinds(model), cast("Any", getattr(getattr(model, "preparation", None), "up", "z"))
-    kept = None if mask is None else mask.cpu()
-    maps = []
-    for layer, weights in records:
-        kind, side = kinds[layer]
-        if side == "both":
-            queries, keys = (size == points.shape[1] for size in weights.shape[-2:])
-            side = _SIDES.get((queries, keys), "neither")
-        maps.append(AttentionMap(layer, kind, weights, side, None if side == "neither" else kept, up))
-    for record, kind, side in kinds_by_size(hooked, *points.shape[:2]):
-        maps.append(AttentionMap(record.layer, kind, record.weights, side, None if side == "neither" else kept, up))
-    return [attention[0] for attention in maps] if is_single else maps
-
-
 def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: MapKind | None = None) -> AttentionMap:
     """Find the map of a layer, or the only map of a kind.
 
@@ -237,94 +178,3 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ma
     if not chosen:
         raise PointsetError(f"no attention map has {words}: choose from {known}")
     raise PointsetError(f"{len(chosen)} attention maps have {words or 'been found'}: give a layer, one of {known}")
-
-
-def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
-    """Check one cloud or a batch, and return tensors for `model(points, mask)`; finite, and without an empty set.
-
-    Files, meshes and clouds are prepared by the model, alone or in a list; `PointSets` are not changed.
-    """
-    require_model(model)
-    points, mask = _prepared(model, points, mask)
-    widths = getattr(model, "widths", None) or (getattr(points, "shape", [3])[-1],)
-    width = widths[0]
-    clouds = as_points(points, widths, next(model.parameters(), None), "[n, {0}] or [B, n, {0}]")
-    if clouds.dim() not in (2, 3):
-        raise InputError(f"points must be [n, {width}] or [B, n, {width}], got {described(points)}")
-    keep = as_mask(mask, clouds)
-    real = clouds.reshape(-1, clouds.shape[-1]) if keep is None else clouds[keep]
-    if not len(real) or (keep is not None and not bool(keep.any(dim=-1).all())):
-        raise InputError("every cloud must have at least one real point, got an empty one")
-    if not bool(real.isfinite().all()):
-        raise InputError("coordinates must be finite, got NaN or infinity: leave the point out, or mask it")
-    return clouds, keep
-
-
-def _prepared(model: nn.Module, shapes: Any, mask: Any) -> tuple[Any, Any]:
-    """Prepare files, meshes and clouds, and pad clouds of several sizes; other points and masks are not changed."""
-    if isinstance(shapes, Tensor | np.ndarray):
-        return shapes, mask
-    from pointset.data.point_sets import PointSets
-    from pointset.data.ragged import pad_sets
-    from pointset.data.readers.clouds import Cloud
-    from pointset.data.readers.meshes import Mesh
-    from pointset.zoo.classifiers import Classifier
-
-    if isinstance(shapes, PointSets):
-        sets = shapes.with_local_features(getattr(model, "local_features", "none"))
-        return sets.points, sets.mask
-    kinds = str | Path | Mesh | Cloud
-    if isinstance(shapes, kinds):
-        if not isinstance(model, Classifier):
-            raise InputError(f"a {type(model).__name__} cannot prepare a file or a mesh: give its points [n, 3]")
-        return model.prepare(shapes).points, mask
-    if not isinstance(shapes, Sequence) or not any(isinstance(shape, kinds | Tensor | np.ndarray) for shape in shapes):
-        return shapes, mask
-    clouds = [_prepared(model, shape, None)[0] for shape in shapes]
-    return pad_sets([torch.as_tensor(cloud) for cloud in clouds])
-
-
-def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
-    """Check one cloud [n, inputs] with at least `least` points; see `as_clouds`."""
-    cloud, _ = as_clouds(model, points)
-    if cloud.dim() != 2 or len(cloud) < least:
-        raise InputError(
-            f"points must be one cloud [n, {cloud.shape[-1]}], n at least {least}, got {described(points)}"
-        )
-    return cloud
-
-
-@contextmanager
-def _recording(modules: dict[str, Any]) -> Iterator[list[tuple[str, Tensor]]]:
-    """Record the weights of every attention inside this block, on the CPU, in float32 or float64."""
-    records: list[tuple[str, Tensor]] = []
-    before = {name: attention.record for name, attention in modules.items()}
-    for name, attention in modules.items():
-        attention.record = lambda weights, name=name: records.append(
-            (name, weights.cpu().to(torch.promote_types(weights.dtype, torch.float32)))
-        )
-    try:
-        yield records
-    finally:
-        for name, attention in modules.items():
-            attention.record = before[name]
-
-
-def attentions(model: nn.Module) -> Iterator[tuple[str, Any]]:
-    """The modules of a model that compute attention, with the names of their maps."""
-    for name, module in model.named_modules():
-        if hasattr(module, "record"):
-            yield name.removesuffix("multihead").removesuffix("."), module
-
-
-def attention_kinds(model: nn.Module) -> dict[str, tuple[MapKind, Side]]:
-    """The kind of each attention of a model, and which side are the points, by the name of the layer.
-
-    The classes of the blocks that contain them say so, an outer one before an inner one; a MAB elsewhere has kind
-    "self".
-    """
-    kinds: dict[str, tuple[MapKind, Side]] = {}
-    for name, module in model.named_modules():
-        for inner, kind in getattr(type(module), "maps", {}).items():
-            kinds.setdefault(f"{name}.{inner}".strip("."), kind)
-    return {name: kinds.get(name, ("self", "both")) for name, _ in attentions(model)}

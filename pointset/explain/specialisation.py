@@ -14,7 +14,8 @@ from pointset.data.augmentations import augmentation_from_names
 from pointset.data.batches import epoch_generator
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
-from pointset.explain.maps import AttentionMap, attention_maps, find_map
+from pointset.explain.maps import AttentionMap, find_map
+from pointset.explain.recording import attention_maps
 from pointset.zoo.models import Spec, build_model
 
 CELLS = 4

@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.explain.maps import AttentionMap, as_cloud_of
+from pointset.explain.maps import AttentionMap
+from pointset.explain.recording import as_cloud_of
 from pointset.nn.layers import in_evaluation_mode
 from pointset.zoo.classifiers import SetClassifier
 

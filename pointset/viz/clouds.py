@@ -16,7 +16,7 @@ from pointset.errors import PointsetError
 from pointset.viz.camera import Camera, Up, camera_of, to_unit
 from pointset.viz.charts import LETTER, WIDTH, Picture, make_panels, plain_label, shorten
 from pointset.viz.color import FAINT, HOLLOW, Scale, height_scale, luma
-from pointset.viz.rows import as_cloud
+from pointset.viz.rows import clouds_of
 
 HEADER, BAR = 0.24, 0.25
 """Inches above each panel, for its name, and below panels, for a colour bar."""
@@ -164,7 +164,7 @@ def draw_panel(axes: Axes, panel: Panel, camera: Camera, corners: NDArray[np.flo
 
 
 def draw_clouds(
-    clouds: Sequence[Any],
+    clouds: Any,
     *,
     names: Sequence[str] | None = None,
     up: Up | None = None,
@@ -175,7 +175,8 @@ def draw_clouds(
     """Draw clouds side by side, coloured by height, each scaled to its panel.
 
     Args:
-        clouds: clouds [n_i, 3].
+        clouds: what `model.predict` takes: clouds [n_i, 3], files or meshes, of which 1,024 points are drawn; or
+            `PointSets`.
         names: one name per cloud, drawn above it.
         up: the upward axis of the points; None means that of the camera.
         camera: the camera of all panels.
@@ -185,12 +186,12 @@ def draw_clouds(
     Raises:
         PointsetError: clouds is empty, a cloud is empty or not [n, 3], or names and clouds differ in number.
     """
-    if not len(clouds) or len(names or clouds) != len(clouds):
-        raise PointsetError(f"give at least one cloud and one name each, got {len(clouds)} and {len(names or ())}")
     if columns < 1:
         raise PointsetError(f"columns must be at least 1, got {columns}")
     camera = camera_of(camera, up, "z")
-    shapes = [to_unit(as_cloud(cloud), "z") for cloud in clouds]  # not rotated here: the camera has the upward axis
+    shapes = [to_unit(cloud, "z") for cloud in clouds_of(clouds, camera.up)]  # not rotated: the camera has the axis
+    if not shapes or len(names or shapes) != len(shapes):
+        raise PointsetError(f"give at least one cloud and one name each, got {len(shapes)} and {len(names or ())}")
     height = "xyz".index(camera.up)
     panels = [
         Panel(cloud, _heights(cloud, height), height_scale(), name)

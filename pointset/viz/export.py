@@ -17,7 +17,7 @@ from pointset.explain.maps import AttentionMap
 from pointset.runs.atomic import checked_suffix, write_for_user
 from pointset.viz.camera import Up
 from pointset.viz.color import scale_for
-from pointset.viz.rows import as_cloud, point_rows
+from pointset.viz.rows import cloud_of, point_rows
 
 MOST_FACES = 200_000
 """Largest number of faces of a subdivided surface."""
@@ -43,8 +43,8 @@ def export_cloud(
 
     Args:
         attention: a map of one cloud.
-        points: [n, 3], the cloud for which the map was computed; with `mesh`, in its coordinates (before normalisation
-            for the model), in the same order.
+        points: [n, 3], the cloud for which the map was computed, or None for the points that the map has; with `mesh`,
+            in its coordinates (before normalisation for the model), in the same order.
         path: path that ends in .ply or .glb.
         head: index of the head.
         query: index of the inducing point, seed or point.
@@ -67,7 +67,7 @@ def export_cloud(
         >>> pointset.viz.export_cloud(pools, points, "surface.ply", mesh=square).name
         'surface.ply'
     """
-    path, cloud = checked_suffix(path, (".ply", ".glb"), "a file for 3D tools"), as_cloud(points)
+    path, cloud = checked_suffix(path, (".ply", ".glb"), "a file for 3D tools"), cloud_of(points, attention)
     values = point_rows(attention, cloud).of(head, query)
     scale, suffix = scale_for(values), path.suffix[1:].lower()
 

@@ -9,18 +9,19 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from pointset.configuration import check
+from pointset.data.arrays import from_arrays
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.explain.inspection import network_of
-from pointset.explain.maps import AttentionMap, attention_maps
+from pointset.explain.maps import AttentionMap
+from pointset.explain.recording import attention_maps
 from pointset.explain.specialisation import specialisation
 from pointset.viz.camera import Camera, Up, camera_of, to_unit
 from pointset.viz.color import HOLLOW, attention_scale, reach_of
 from pointset.viz.html_page import WEB, Page, as_base64, page_of, view_content
 from pointset.viz.page import LEAST_EXPONENT
 from pointset.viz.rows import MEANINGS, ROW_NAMES
-from pointset.zoo.predicting import predict
+from pointset.zoo.predicting import list_clouds, predict
 
 MOST_SHAPES, MOST_CODES = 48, 8_000_000
 """Largest number of shapes, and of weights in the file (one byte each): with more, some points are left out."""
@@ -34,7 +35,7 @@ SCORES = {
 
 def gallery(
     model: nn.Module,
-    sets: PointSets,
+    shapes: Any,
     *,
     most: int = MOST_SHAPES,
     up: Up | None = None,
@@ -49,7 +50,8 @@ def gallery(
 
     Args:
         model: a model with inducing points, or with pooling by attention.
-        sets: the shapes; of more than `most`, equally many of each class.
+        shapes: `PointSets`, of which equally many of each class are shown; or what `model.predict` takes: files,
+            meshes, arrays or a list of these.
         most: largest number of shapes.
         up: the upward axis of the points; None means that of the model's preparation.
         camera: the first view.
@@ -59,15 +61,15 @@ def gallery(
         The page, for saving or for showing in a notebook.
 
     Raises:
-        PointsetError: the model has no map of kind "reads" or "pools", or the sets are empty.
+        PointsetError: the model has no map of kind "reads" or "pools", or there are no shapes.
 
     Example:
         >>> page = pointset.viz.gallery(model, test, most=4)
         >>> page.save("gallery.html").name
         'gallery.html'
     """
-    check("sets", sets, PointSets)
     network: Any = network_of(model) if hasattr(model, "preparation") else model  # type: ignore[arg-type]
+    sets = shapes if isinstance(shapes, PointSets) else _as_sets(network, shapes)
     rows = choose_evenly(sets.labels.numpy(), most)
     if not len(rows):
         raise PointsetError(f"{sets.name} has no shapes: give at least one")
@@ -97,7 +99,13 @@ def gallery(
         "first": max((i for i, attention in enumerate(maps[0]) if attention.kind == "reads"), default=len(maps[0]) - 1),
         "scores": SCORES,
     }
-    return Page(html=page_of(WEB / "gallery.html", title, content), height=800)
+    return Page(html=page_of(WEB / "gallery.html", title, content, panels=()), height=800)
+
+
+def _as_sets(model: Any, shapes: Any) -> PointSets:
+    """Shapes without labels, prepared by the model, as sets of one class."""
+    clouds = [model.prepare(shape).points[:, : model.inputs] for shape in list_clouds(shapes, None, model.inputs)]
+    return from_arrays(clouds, [0] * len(clouds), classes=["shapes"], normalize="none", up=model.preparation.up)
 
 
 def choose_evenly(labels: NDArray[np.int64], most: int) -> NDArray[np.int64]:
@@ -147,5 +155,5 @@ def _layer(maps: list[AttentionMap], kept: int, scores: dict[str, list[float]]) 
         "reach": float(limit),
         "ticks": attention_scale(reach).ticks,
         "scores": scores,
-        "codes": as_base64(codes),
+        "codes": [as_base64(row) for row in codes.reshape(heads * queries, -1)],  # decoded when it is shown
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -17,10 +17,10 @@ from pointset.configuration import check
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera, Up, camera_of
-from pointset.viz.charts import Picture
+from pointset.viz.charts import Picture, shorten
 from pointset.viz.clouds import Line, Panel, add_bar, draw_into, draw_lines
 from pointset.viz.color import Scale, count_scale, scale_for, signed_scale
-from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, finite_numbers, point_rows
+from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, cloud_of, finite_numbers, point_rows
 
 MOST_PANELS = 8
 BAR_LABEL = "attention relative to uniform attention (1 = uniform)"
@@ -33,7 +33,7 @@ PAPER_WIDTHS = {"column": 3.25, "page": 6.75}
 
 def draw_maps(
     attention: AttentionMap,
-    points: Any,
+    points: Any = None,
     *,
     heads: Sequence[int] | None = None,
     queries: Sequence[int] | None = None,
@@ -48,7 +48,7 @@ def draw_maps(
 
     Args:
         attention: a map of one cloud. For kind "writes", a panel shows which points read one inducing point back.
-        points: [n, 3], the cloud for which the map was computed.
+        points: [n, 3], the cloud for which the map was computed; None means the points that the map has.
         heads: indices of the heads; None means all.
         queries: indices of inducing points, seeds or (for kind "self") points; None means all, or 8 distant points.
         up: the upward axis of the points; None means that of the camera, or of the model's preparation.
@@ -65,7 +65,7 @@ def draw_maps(
         PointsetError: cloud and map do not belong together, the head or query does not exist, or `ax` has another
             number of axes than there are panels.
     """
-    cloud = as_cloud(points)
+    cloud = cloud_of(points, attention)
     rows, camera = point_rows(attention, cloud), camera_of(camera, up, getattr(attention, "up", "z"))
     chosen_heads, chosen = rows.chosen(0, heads), chosen_rows(rows, cloud, queries, MOST_PANELS)
     scale = scale_for(rows.values[np.ix_(chosen_heads, chosen)])
@@ -97,7 +97,7 @@ def draw_maps(
 def draw_reads_and_writes(
     reads: AttentionMap,
     writes: AttentionMap,
-    points: Any,
+    points: Any = None,
     *,
     head: int = 0,
     queries: Sequence[int] | None = None,
@@ -112,7 +112,7 @@ def draw_reads_and_writes(
     Args:
         reads: the map of kind "reads" of one cloud.
         writes: the map of kind "writes" of the same block and cloud.
-        points: [n, 3], the cloud for which the maps were computed.
+        points: see `draw_maps`.
         head: index of the head. (The heads of the two maps are independent.)
         queries: indices of inducing points; None means the sharpest, and 5 that differ most from those before.
         up, camera, title, bare, width: see `draw_maps`.
@@ -123,7 +123,7 @@ def draw_reads_and_writes(
     """
     if (reads.kind, writes.kind) != ("reads", "writes"):
         raise PointsetError(f"give a map that reads and then one that writes, got {reads.kind} and {writes.kind}")
-    cloud, camera = as_cloud(points), camera_of(camera, up, reads.up)
+    cloud, camera = cloud_of(points, reads), camera_of(camera, up, reads.up)
     both = point_rows(reads, cloud), point_rows(writes, cloud)
     both[0].chosen(0, [head])
     chosen = chosen_rows(both[0], cloud, _unlike(both[0], head, 6) if queries is None else queries, MOST_PANELS)
@@ -139,7 +139,7 @@ def draw_reads_and_writes(
 
 def draw_instances(
     maps: Sequence[AttentionMap],
-    clouds: Sequence[Any],
+    clouds: Sequence[Any] | None = None,
     head: int = 0,
     query: int | Sequence[int] = 0,
     *,
@@ -154,7 +154,7 @@ def draw_instances(
 
     Args:
         maps: one map per cloud, all of the same layer.
-        clouds: clouds [n_i, 3]; each is scaled to its panel.
+        clouds: clouds [n_i, 3]; each is scaled to its panel. None means the points that the maps have.
         head: index of the head.
         query: index of the inducing point or seed, or several: one line of panels each.
         names: one name per cloud, drawn above it.
@@ -170,12 +170,14 @@ def draw_instances(
         >>> pointset.viz.save(picture, "figure.pdf").name
         'figure.pdf'
     """
+    clouds = [None] * len(maps) if clouds is None else clouds
     if not len(maps) or len(maps) != len(clouds) or len(names or maps) != len(maps):
         counts = f"{len(maps)} maps, {len(clouds)} clouds" + (f" and {len(names)} names" if names else "")
         raise PointsetError(f"give one map (and one name) per cloud, and at least one, got {counts}")
     if len(layers := dict.fromkeys(attention.layer for attention in maps)) > 1:
         raise PointsetError(f"the maps are of different layers ({', '.join(layers)}): give those of one")
-    camera, shapes = camera_of(camera, up, maps[0].up), [as_cloud(cloud) for cloud in clouds]
+    camera = camera_of(camera, up, maps[0].up)
+    shapes = [cloud_of(cloud, attention) for cloud, attention in zip(clouds, maps, strict=True)]
     rows_of = [point_rows(attention, cloud) for attention, cloud in zip(maps, shapes, strict=True)]
     queries = [query] if isinstance(query, int) else list(query)
     scale, several = (
@@ -193,6 +195,21 @@ def draw_instances(
     named = f"{first.row_name}{'s' * several} {', '.join(map(str, queries))}"
     title = title or f"{first.layer}, head {head}, {named}, on {len(shapes)} shapes"
     return _finished(lines, camera, title, f"{MEANINGS[first.kind]}; {ENTROPY_TEXT}", scale, width, bare)
+
+
+def draw_sharpest(
+    models: Mapping[str, PointRows], cloud: NDArray[np.float64], *, camera: Camera, title: str
+) -> Picture:
+    """Draw the sharpest maps of one attention of each model on one cloud, a line of panels for each model."""
+    scale, lines = scale_for(np.concatenate([rows.values.ravel() for rows in models.values()])), []
+    for name, rows in models.items():
+        places = np.argsort(rows.entropy, axis=None)[:MOST_PANELS].tolist()
+        pairs = [divmod(place, rows.entropy.shape[1]) for place in places]
+        panels = [_panel(rows, cloud, scale, head, row, f"{head} · {row}") for head, row in pairs]
+        lines.append(Line(shorten(name, 1.3, 7.5), panels))
+    row_name = next(iter(models.values())).row_name
+    note = f"the sharpest maps of each model: head · {row_name}; {ENTROPY_TEXT}"
+    return _finished(lines, camera, title, note, scale, None, bare=False)
 
 
 def _finished(

@@ -1,8 +1,10 @@
-"""An interactive page: all maps of a layer turn together in one canvas. One HTML file, no network."""
+"""An interactive page: all maps of a layer turn together in one canvas, those of several models side by side."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,8 +17,8 @@ from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera, Up, camera_of, to_unit
 from pointset.viz.color import COLORS, HOLLOW, attention_scale, reach_of
 from pointset.viz.html_page import WEB, Page, as_base64, page_of, view_content
-from pointset.viz.maps import draw_maps
-from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, point_rows
+from pointset.viz.maps import draw_maps, draw_sharpest
+from pointset.viz.rows import MEANINGS, PointRows, chosen_rows, cloud_of, point_rows
 
 MOST_CHOSEN = 16
 CLASSES_SHOWN = 5
@@ -29,9 +31,29 @@ LEAST_EXPONENT = -20
 """Weights below 2^-20 of uniform attention are shown as 2^-20, except exact zeros."""
 
 
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """The maps of one attention of one model that a page shows."""
+
+    model: int
+    rows: PointRows
+    heads: list[int]
+    chosen: list[int]
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """[maps, n], head by head."""
+        return self.rows.values[np.ix_(self.heads, self.chosen)].reshape(-1, self.rows.values.shape[2])
+
+    @property
+    def entropy(self) -> NDArray[np.float64]:
+        """[maps], head by head."""
+        return self.rows.entropy[np.ix_(self.heads, self.chosen)].ravel()
+
+
 def make_page(
-    maps: AttentionMap | Sequence[AttentionMap],
-    points: Any,
+    maps: AttentionMap | Sequence[AttentionMap] | Mapping[str, Sequence[AttentionMap]],
+    points: Any = None,
     *,
     title: str = "Attention",
     prediction: str = "",
@@ -45,9 +67,12 @@ def make_page(
 ) -> Page:
     """Make a page of all maps on one cloud [n, 3].
 
+    Several models are compared on the same points: columns are models, a tab shows the maps of one kind and place in
+    each model, and one camera turns all of them.
+
     Args:
-        maps: maps of one cloud; those among pooled vectors are omitted.
-        points: [n, 3], the cloud for which the maps were computed.
+        maps: maps of one cloud; those among pooled vectors are omitted. Or by the name of a model: its maps.
+        points: [n, 3], the cloud for which the maps were computed; None means the points that the maps have.
         title: title of the page.
         prediction: a line under the title, such as "predicted: chair (93 %)".
         classes: names and probabilities, most probable first; the first 5 are shown as bars.
@@ -71,54 +96,73 @@ def make_page(
         >>> page = pointset.viz.make_page(maps, points, prediction="predicted: flat (93 %)")
         >>> "predicted: flat" in page.html
         True
+        >>> control = pointset.attention_maps(pointset.explain.untrained(model), test.points[0])
+        >>> page = pointset.viz.make_page({"trained": maps, "untrained": control}, test.points[0])
     """
-    cloud, every = as_cloud(points), list(maps) if isinstance(maps, Sequence) else [maps]
-    camera = camera_of(camera, up, next((attention.up for attention in every), "z"))
-    shown = [attention for attention in every if getattr(attention, "points_are", None) != "neither"]
-    layers = [point_rows(attention, cloud) for attention in shown]
-    first = _first(layers, layer, of_queries=queries is not None)
-    alike = [(rows.row_name, rows.values.shape[1]) for rows in layers]
-    chosen = [
-        (rows.chosen(0, heads), chosen_rows(rows, cloud, queries if own == alike[first] else None, MOST_CHOSEN))
-        for rows, own in zip(layers, alike, strict=True)
-    ]
+    every = maps if isinstance(maps, Mapping) else {"": maps if isinstance(maps, Sequence) else [maps]}
+    models = {name: [one for one in own if getattr(one, "points_are", "") != "neither"] for name, own in every.items()}
+    names, one_map = list(models), next((one for own in every.values() for one in own), None)
+    cloud = cloud_of(points, one_map)
+    camera = camera_of(camera, up, getattr(one_map, "up", "z"))
+    groups = _paired([[point_rows(attention, cloud) for attention in own] for own in models.values()])
+    first = _first(groups, layer, of_queries=queries is not None)
+    opened = {(rows.row_name, rows.values.shape[1]) for _, rows in groups[first]}
+
+    def chosen(rows: PointRows) -> list[int]:
+        same = (rows.row_name, rows.values.shape[1]) in opened
+        return chosen_rows(rows, cloud, queries if same else None, MOST_CHOSEN)
+
+    layers = [[Shown(model, rows, rows.chosen(0, heads), chosen(rows)) for model, rows in group] for group in groups]
     content = {
         **view_content(camera),
         "title": title,
         "note": prediction,
         "classes": [[name, float(share)] for name, share in classes[:CLASSES_SHOWN]],
         "points": len(cloud),
+        "models": names,
         "positions": as_base64(np.round(to_unit(cloud, camera.up) * 32767).astype("<i2")),
-        "layers": [_layer(rows, *own) for rows, own in zip(layers, chosen, strict=True)],  # see `Layer` in web/maps.mjs
+        "layers": [_layer(parts) for parts in layers],  # see `Layer` in web/maps.mjs
         "first": first,
         "order": "sharpest" if heads is None and queries is None else "model",
     }
-    options: dict[str, Any] = {"heads": heads, "queries": queries, "camera": camera, "title": title}
-    return Page(
-        html=page_of(WEB / "page.html", title, content, panels=_panels(checks or {})),
-        draw_still=partial(draw_maps, shown[first], cloud, **options),
-    )
+    options: dict[str, Any] = {"camera": camera, "title": title}
+    if len(names) > 1:
+        draw_still = partial(draw_sharpest, {names[i]: rows for i, rows in groups[first]}, cloud, **options)
+    else:
+        draw_still = partial(draw_maps, models[names[0]][first], cloud, heads=heads, queries=queries, **options)
+    return Page(html=page_of(WEB / "page.html", title, content, panels=_panels(checks or {})), draw_still=draw_still)
 
 
-def _layer(rows: PointRows, heads: list[int], chosen: list[int]) -> dict[str, Any]:
+def _paired(models: Sequence[Sequence[PointRows]]) -> list[list[tuple[int, PointRows]]]:
+    """For each tab its attentions, with the index of their model: the first of a kind in each model, the second, ..."""
+    groups: dict[tuple[str, int], list[tuple[int, PointRows]]] = {}
+    for model, layers in enumerate(models):
+        counts = Counter[str]()
+        for rows in layers:
+            groups.setdefault((rows.kind, counts[rows.kind]), []).append((model, rows))
+            counts[rows.kind] += 1
+    return list(groups.values())
+
+
+def _layer(parts: Sequence[Shown]) -> dict[str, Any]:
     """The chosen heads and rows of one layer, for the script of the page; see `Layer` in web/maps.mjs."""
-    values = rows.values[np.ix_(heads, chosen)]
-    reach = reach_of(values)
+    rows, values = parts[0].rows, np.concatenate([part.values for part in parts])
+    reach, most = reach_of(values), max(len(part.chosen) for part in parts)
     scale = attention_scale(reach)
-    only = f" ({rows.row_name} {chosen[0]})" if len(chosen) == 1 else ""
+    only = f" ({rows.row_name} {parts[0].chosen[0]})" if most == 1 else ""
     hollow = f"; {HOLLOW}" if scale.rings(values).any() else ""
     codes, low, high = quantise(values)
     return {
-        "name": rows.layer,
+        "name": " / ".join(dict.fromkeys(part.rows.layer for part in parts)),
         "kind": rows.kind,
         "row_name": rows.row_name,
         "meaning": f"{MEANINGS[rows.kind]}{only}; colour: attention, times its uniform value{hollow}",
-        "keys": rows.keys,
-        "heads": heads,
-        "rows": chosen,
-        "marks": [-1 if (mark := rows.mark(row)) is None else mark for row in chosen],
-        "entropy": np.round(rows.entropy[np.ix_(heads, chosen)].ravel(), 3).tolist(),
-        "differences": [] if len(chosen) < 2 else np.round(rows.difference(chosen), 3).tolist(),
+        "keys": {part.model: part.rows.keys for part in parts},
+        "maps": [[part.model, head, row] for part in parts for head in part.heads for row in part.chosen],
+        "rows": most,
+        "marks": rows.kind == "self",
+        "entropy": np.round(np.concatenate([part.entropy for part in parts]), 3).tolist(),
+        "differences": [] if most < 2 or len(parts) > 1 else np.round(rows.difference(parts[0].chosen), 3).tolist(),
         "reach": float(np.log2(reach)),
         "low": low,
         "high": high,
@@ -140,21 +184,24 @@ def quantise(values: NDArray[np.float64]) -> tuple[NDArray[np.uint16], float, fl
     return codes.astype("<u2"), low, high
 
 
-def _first(layers: Sequence[PointRows], layer: str | None, of_queries: bool) -> int:
+def _first(groups: Sequence[Sequence[tuple[int, PointRows]]], layer: str | None, of_queries: bool) -> int:
     """The index of the layer to open with: the named one, else the most informative one (see `make_page`)."""
-    names = [rows.layer for rows in layers]
-    if not names:
+    if not groups:
         raise PointsetError("no map has points as queries or keys: give at least one that reads, writes or pools them")
     if layer is not None:
+        names = [rows.layer for group in groups for _, rows in group]
         if layer not in names:
-            raise PointsetError(f"no map is of layer {quoted(layer)}: choose among {', '.join(names)}")
-        return names.index(layer)
-    entropies = [float(np.sort(rows.entropy, axis=None)[:SHARPEST].mean()) for rows in layers]
-    readers = [i for i, rows in enumerate(layers) if rows.kind == "reads"]
-    pooling = [i for i, rows in enumerate(layers) if rows.kind == "pools" and entropies[i] < UNIFORM]
+            raise PointsetError(f"no map is of layer {quoted(layer)}: choose among {', '.join(dict.fromkeys(names))}")
+        return next(i for i, group in enumerate(groups) if layer in [rows.layer for _, rows in group])
+    most = max(map(len, groups))  # those that all of several models have, if there are any
+    shared = {i: group for i, group in enumerate(groups) if len(group) == most}
+    entropies = {i: np.concatenate([rows.entropy.ravel() for _, rows in group]) for i, group in shared.items()}
+    sharpest = {i: float(np.sort(values)[:SHARPEST].mean()) for i, values in entropies.items()}
+    readers = [i for i, group in shared.items() if group[0][1].kind == "reads"]
+    pooling = [i for i, group in shared.items() if group[0][1].kind == "pools" and sharpest[i] < UNIFORM]
     if of_queries and readers:
         return readers[-1]
-    return pooling[-1] if pooling else int(np.argmin(entropies))
+    return pooling[-1] if pooling else min(sharpest, key=sharpest.__getitem__)
 
 
 def _panels(checks: Mapping[str, Curves]) -> list[dict[str, Any]]:

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pointset.data.axes import Axis
+from pointset.data.point_sets import PointSets
+from pointset.data.preparation import Preparation
+from pointset.data.readers.clouds import Cloud
+from pointset.data.readers.meshes import Mesh
 from pointset.data.sampling import farthest_points
 from pointset.errors import PointsetError, described
 from pointset.explain.maps import AttentionMap
 from pointset.inputs import InputError
+from pointset.zoo.predicting import list_clouds
 
 ROW_NAMES = {
     "reads": "inducing point",
@@ -112,6 +119,24 @@ def chosen_rows(rows: PointRows, points: NDArray[np.float64], chosen: Sequence[i
     if chosen is None and rows.kind == "self" and len(points) > most:
         return [int(index) for index in farthest_points(points, most, start=0)]
     return rows.chosen(1, chosen)
+
+
+def cloud_of(points: Any, attention: AttentionMap | None) -> NDArray[np.float64]:
+    """The cloud of a picture: the points as given, or if they are None those for which the map was computed."""
+    if points is None:
+        if getattr(attention, "points", None) is None:
+            raise InputError("points are missing: give the cloud [n, 3] for which the map was computed")
+        points = attention.points[..., :3]
+    return as_cloud(points)
+
+
+def clouds_of(shapes: Any, up: Axis = "z") -> list[NDArray[np.float64]]:
+    """The clouds [n, 3] of what `model.predict` takes, such as files; of a mesh 1,024 points, with `up` up."""
+    if isinstance(shapes, PointSets):
+        return [as_cloud(shapes[row][0][:, :3]) for row in range(len(shapes))]
+    read = Preparation(up=up)
+    listed = list_clouds(shapes, None, 3)
+    return [as_cloud(read.prepare(one).raw if isinstance(one, str | Path | Mesh | Cloud) else one) for one in listed]
 
 
 def finite_numbers(name: str, values: Any) -> NDArray[np.float64]:

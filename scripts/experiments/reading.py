@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import PointSets
-from pointset.explain.maps import attention_maps, find_map
+from pointset.explain.maps import find_map
+from pointset.explain.recording import attention_maps
 from pointset.explain.specialisation import specialisation, untrained
 from pointset.viz import save
 from pointset.viz.camera import Camera

@@ -63,6 +63,42 @@ class Gated(nn.Module):
         return self.pool(points[keep], index[keep])
 
 
+class OwnMask(Transformer):
+    """A transformer that requires a mask, by torch's name: True at padded points."""
+
+    def forward(self, points: Tensor, scale: float = 1.0, *, src_key_padding_mask: Tensor) -> Tensor:
+        return super().forward(scale * points, ~src_key_padding_mask)
+
+
+class Required(Transformer):
+    """A transformer that requires a mask as its second argument."""
+
+    def forward(self, points: Tensor, real: Tensor) -> Tensor:
+        return super().forward(points, real)
+
+
+class Maskless(Transformer):
+    """A transformer of whole sets."""
+
+    def forward(self, points: Tensor) -> Tensor:
+        return super().forward(points)
+
+
+@pytest.mark.parametrize("kind", [OwnMask, Required, Maskless])
+def test_a_mask_is_given_as_the_module_takes_it(kind: type[Transformer]) -> None:
+    model = kind()
+    plain = Transformer()
+    plain.load_state_dict(model.state_dict())
+    clouds = [cloud[keep] for cloud, keep in zip(X, MASK, strict=True)]
+    for arguments in ((X, MASK), (clouds,), (X,), (X[1], MASK[1])):
+        expected = pointset.attention_maps(plain, *arguments)
+        for found, same in zip(pointset.attention_maps(model, *arguments), expected, strict=True):
+            alone = [(found, same)] if found.weights.dim() == 3 else zip(found, same, strict=True)
+            for one, other in alone:  # weights of padded queries have no meaning
+                torch.testing.assert_close(one.weights, other.weights, rtol=1e-5, atol=1e-5)
+            assert (found.layer, found.kind, found.points_are) == (same.layer, same.kind, same.points_are)
+
+
 MODELS = {
     "transformer": Transformer,
     "pre-norm": lambda: Transformer(norm_first=True),

@@ -1,6 +1,7 @@
 """What `predict` takes, embeddings, explanations and pictures take too: files, meshes, arrays, lists of these, sets."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,6 +41,27 @@ def test_a_file_a_mesh_and_prepared_points_have_the_same_maps(model, files):
         pointset.attention_maps(torch.nn.Linear(3, 2), files[0])
 
 
+def test_shapes_are_inspected_and_drawn_as_they_are_predicted(model, files, tmp_path):
+    expected = [pointset.explain.inspect_shape(model, file) for file in files]
+    points = [model.prepare(file).points for file in files]
+    for shapes in (files, tuple(files), [read_mesh(files[0]), np.load(files[1])]):
+        for found, same in zip(pointset.explain.inspect_shape(model, shapes), expected, strict=True):
+            torch.testing.assert_close(found.prediction.logits, same.prediction.logits)
+            torch.testing.assert_close(found.maps[0].weights, same.maps[0].weights)
+    maps = pointset.attention_maps(model, files)
+    for row, cloud in enumerate(points):
+        torch.testing.assert_close(maps[0][row].points, cloud)
+    one = pointset.attention_maps(model, files[0])
+    found, same = (pointset.viz.draw_maps(one[0], *given)._repr_png_() for given in ((), (points[0],)))
+    assert found == same
+    assert pointset.viz.make_page(one).html == pointset.viz.make_page(one, points[0]).html
+    assert pointset.viz.export_cloud(one[0], None, tmp_path / "a.ply").exists()
+    assert len(pointset.viz.draw_clouds(files).axes) == 2
+    assert "predicted" in pointset.viz.gallery(model, files).html
+    with pytest.raises(pointset.PointsetError, match="points are missing"):
+        pointset.viz.draw_maps(replace(one[0], points=None))
+
+
 def test_sets_are_taken_by_all(model):
     sets = pointset.load_dataset("shapes10", "test", points=64, normalize=model.preparation.normalize, progress=False)
     sets = sets.subset([0, 40, 80])
@@ -47,6 +69,9 @@ def test_sets_are_taken_by_all(model):
     assert model.predict(sets).tolist() == expected.logits.argmax(axis=1).tolist()
     np.testing.assert_allclose(model.predict_proba(sets), expected.prediction.probabilities, atol=1e-6)
     assert [row["name"] for row in model.classify(sets)] == sets.names
+    inspected = pointset.explain.inspect_shape(model, sets)
+    torch.testing.assert_close(torch.cat([one.prediction.logits for one in inspected]), expected.prediction.logits)
+    assert len(pointset.viz.draw_clouds(sets).axes) == 3
     np.testing.assert_allclose(model.embed(sets), pointset.evaluation.embed(model, sets), atol=1e-6)
     maps, single = (pointset.attention_maps(model, points) for points in (sets, sets.points[1]))
     torch.testing.assert_close(maps[0][1].weights, single[0].weights, atol=1e-5, rtol=1e-4)

@@ -330,6 +330,29 @@ def test_heads_and_order_are_chosen(opened):
     assert shown() == [3, 4, 5]
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_models_are_compared_in_columns_with_one_camera(browser, attention, cloud, tmp_path, width):
+    models = {"a": [attention("reads")], "b": [attention("reads", rows=5, seed=2), attention("pools", rows=2)]}
+    seen = Seen(browser.new_page(viewport={"width": width, "height": 1100}))
+    seen.open(make_page(models, cloud).save(tmp_path / "page.html"))
+    before = seen.panels()
+    boxes = seen.tab.evaluate("pointset.panels.map((panel) => [pointset.layer.model(panel.index), panel.left])")
+    assert len(before) == 16
+    assert min(map(ink, before)) > 100
+    assert max(left for model, left in boxes if model == 0) < min(left for model, left in boxes if model == 1)
+    assert seen.tab.locator("#labels .model").all_inner_texts() == ["a", "b"]
+    seen.drag(60)
+    assert min(changed(before, seen.panels())) > 50
+    seen.tab.mouse.click(*seen.middle(0))
+    assert seen.tab.inner_text("#enlarged-name").startswith(("a: head ", "b: head "))
+    seen.tab.keyboard.press("Escape")
+    seen.tab.get_by_role("tab", name="pools").click()
+    assert {model for model, *_ in seen.tab.evaluate("pointset.layer.maps")} == {1}
+    assert seen.tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert seen.complaints == []
+    seen.tab.close()
+
+
 @pytest.fixture(params=[(1280, 900), (360, 740)], ids=["desk", "phone"])
 def report(request: pytest.FixtureRequest, browser: Any, reported: Any) -> Any:
     """The report in a window of a desk and of a phone."""

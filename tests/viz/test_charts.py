@@ -188,12 +188,27 @@ def test_heads_and_queries_can_be_chosen(attention, cloud):
     data = content(make_page(attention("self"), cloud, heads=[1]).html)
     (layer,) = data["layers"]
     assert data["order"] == "model"
-    assert layer["heads"] == [1]
-    assert len(set(layer["rows"])) == 16 == len(layer["entropy"])
-    assert layer["marks"] == layer["rows"]
+    assert {head for _, head, _ in layer["maps"]} == {1}
+    assert len({row for *_, row in layer["maps"]}) == 16 == len(layer["entropy"])
+    assert layer["marks"]
     both = content(make_page([attention("reads"), attention("pools", rows=1)], cloud, queries=[2]).html)["layers"]
-    assert [layer["rows"] for layer in both] == [[2], [0]]
-    assert both[0]["marks"] == [-1]
+    assert [layer["maps"] for layer in both] == [[[0, 0, 2], [0, 1, 2]], [[0, 0, 0], [0, 1, 0]]]
+    assert not both[0]["marks"]
+
+
+def test_maps_of_several_models_are_paired_by_kind_and_place(attention, cloud):
+    other = [attention("pools", rows=2), attention("reads", "block"), attention("reads", "encoder.1")]
+    page = make_page({"a": [attention("reads"), attention("pools", rows=1)], "b": other}, cloud)
+    layers = {layer["name"]: layer for layer in content(page.html)["layers"]}
+    assert list(layers) == ["encoder.0.reads / block.reads", "encoder.0.pools", "encoder.1.reads"]
+    reads, n = layers["encoder.0.reads / block.reads"], len(cloud)
+    codes = np.frombuffer(base64.b64decode(reads["values"]), "<u2").reshape(-1, n)
+    values = 2 ** (reads["low"] + (reads["high"] - reads["low"]) * codes / 65535)
+    for (_, head, row), found in zip(reads["maps"], values, strict=True):
+        np.testing.assert_allclose(found, attention("reads").weights[head, row] * n, rtol=1e-2, atol=1e-6)
+    assert [sum(model == own for model, *_ in layers["encoder.0.pools"]["maps"]) for own in (0, 1)] == [2, 4]
+    assert {model for model, *_ in layers["encoder.1.reads"]["maps"]} == {1}
+    assert "the sharpest maps of each model" in page.draw_still().get_supxlabel().replace("\n", " ")
 
 
 made = trimesh.creation.box((2, 1, 4), transform=trimesh.transformations.translation_matrix((5, 0, 0)))

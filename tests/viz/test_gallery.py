@@ -46,7 +46,7 @@ def test_the_page_has_the_weights_of_every_shape_and_marks_wrong_predictions(mod
     assert data["counts"] == [40] * 5 + [30]
     reads, pools = data["layers"]
     assert [reads["name"], pools["name"], data["first"]] == ["encoder.0.reads", "pool.pma.mab", 0]
-    codes = np.frombuffer(base64.b64decode(reads["codes"]), np.uint8).reshape(2, 3, 230)
+    codes = np.frombuffer(b"".join(map(base64.b64decode, reads["codes"])), np.uint8).reshape(2, 3, 230)
     relative = 2 ** (reads["reach"] * (2 * (codes[:, :, 200:] - 1.0) / 254 - 1))
     expected = pointset.find_map(pointset.attention_maps(model, sets[5][0]), kind="reads").relative().numpy()
     np.testing.assert_allclose(relative, np.clip(expected, 2 ** -reads["reach"], 2 ** reads["reach"]), rtol=0.05)
@@ -67,10 +67,21 @@ def test_a_choice_holds_for_all_shapes(browser: Any, model: Any, sets: Any, tmp_
     before = seen.panels()
     assert min(map(ink, before)) > 100
     assert seen.tab.locator("#row option").count() == 3
-    seen.tab.click("#next")
+    seen.tab.click("#row-after")
     after = seen.panels()
     assert all((np.abs(one - other).max(axis=2) > 40).any() for one, other in zip(before, after, strict=True))
     seen.tab.select_option("#layer", label="pool.pma.mab")
     assert "seed" in seen.tab.inner_text("#row-name")
+    seen.tab.mouse.click(*seen.middle(1))
+    (large,) = seen.panels()
+    assert large.shape[1] > 850
+    assert ink(large) > ink(before[1])
+    assert seen.tab.inner_text("#enlarged-name") == "ball"
+    seen.tab.keyboard.press("p")
+    assert seen.tab.evaluate("pointset.enlarged") == 0
+    seen.tab.keyboard.press("Escape")
+    seen.tab.keyboard.press("ArrowRight")
+    seen.tab.keyboard.press("Enter")
+    assert seen.tab.evaluate("pointset.enlarged") == 1
     assert seen.complaints == []
     seen.tab.close()

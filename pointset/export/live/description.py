@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-from pointset.explain.maps import attention_kinds, attentions
+from pointset.explain.recording import attention_kinds, attentions
 from pointset.nn.attention import Multihead
 from pointset.nn.blocks import ISAB, MAB, PMA, SAB
 from pointset.nn.encoders.dumlp import InteractionLayer, Stem

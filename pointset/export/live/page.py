@@ -16,7 +16,7 @@ from pointset.errors import PointsetError
 from pointset.export.live.description import describe_model
 from pointset.viz.camera import Camera
 from pointset.viz.html_page import Page, as_base64, page_of, view_content
-from pointset.viz.rows import as_cloud
+from pointset.viz.rows import clouds_of
 
 WEB = Path(str(files("pointset.export.live"))) / "web"
 MOST_POINTS = 2048
@@ -44,7 +44,7 @@ def make_live_page(
 
     Args:
         models: 1 to 3 models of points [n, 3]. The page opens with the first two.
-        shapes: further clouds [n, 3] by name, with z up; the first 2,048 points of each are kept.
+        shapes: further shapes by name, with z up: clouds [n, 3], meshes or files. The first 2,048 points are kept.
         title: title of the page.
         camera: the first view.
 
@@ -71,11 +71,11 @@ def make_live_page(
             )
         if again := sum(other["name"] == model["name"] for other in described[:number]):
             model["label"] = f"{model['name']} ({again + 1})"
-    clouds = {name: as_cloud(points) for name, points in (shapes or {}).items()}
+    clouds = {name: clouds_of([shape])[0] for name, shape in (shapes or {}).items()}
     classes = {name for model in described for name in model["classes"]}
     examples = [example for example in EXAMPLES if example[0] in classes] or EXAMPLES * (not clouds)
     for example in examples:
-        clouds[f"{example[0]} (built in)"] = as_cloud(sample_points(make_shape(*example), MOST_POINTS, seed=0))
+        clouds[f"{example[0]} (built in)"] = sample_points(make_shape(*example), MOST_POINTS, seed=0)
     content = {
         **view_content(camera or Camera()),
         "title": title,

@@ -2,7 +2,7 @@
 import { element, made, roving, say } from "./elements.mjs";
 import { fromBase64 } from "./maps.mjs";
 
-const LABEL = 18, GAP = 6;
+const LABEL = 18, GAP = 6, APART = 14;
 const MOST_COLUMNS = 8, LARGEST = 340, FEW = 8;
 
 /**
@@ -13,7 +13,7 @@ export function chosenMaps(layer, { heads, order }) {
   const all = Array.from({ length: layer.count }, (_, index) => index);
   const kept = all.filter((index) => heads.has(layer.head(index)));
   if (order === "sharpest") kept.sort((a, b) => layer.entropy[a] - layer.entropy[b] || a - b);
-  if (order === "sharpest" || layer.rows.length === 1) return [{ head: null, indices: kept }];
+  if (order === "sharpest" || layer.rows === 1) return [{ head: null, indices: kept }];
   const groups = layer.heads.map((head) => ({ head, indices: kept.filter((index) => layer.head(index) === head) }));
   return groups.filter((group) => group.indices.length);
 }
@@ -33,21 +33,38 @@ export class Labels {
     this.reach = roving(element("labels"), steps);
   }
 
-  /** Lay out the `groups` of maps (see `chosenMaps`), of height `aspect` times width; return the panels of the maps. */
+  /**
+   * Lay out the `groups` of maps (see `chosenMaps`), of height `aspect` times width, with a block of columns for each
+   * model that is compared; return the panels of the maps.
+   */
   show(layer, groups, width, aspect) {
     const box = element("labels"), before = box.contains(document.activeElement) ? document.activeElement.value : null;
-    const { columns, size } = columnsIn(width, Math.max(1, ...groups.map(({ indices }) => indices.length)));
-    const height = Math.round(size * aspect);
-    this.columns = columns;
-    Object.assign(box.style, { gap: `${GAP}px`, gridTemplateColumns: `repeat(${columns}, ${size}px)` });
-    box.replaceChildren(...groups.flatMap(({ head, indices }) => [
-      ...(head === null ? [] : [this.#heading(layer, head)]),
-      ...indices.map((index) => this.#button(layer, index, size, height, head !== null)),
-    ]));
+    const { models } = layer, blocks = groups.map(({ indices }) => (
+      models.map((_, model) => indices.filter((index) => layer.model(index) === model))
+    ));
+    const share = (width - (2 * GAP + APART) * (models.length - 1)) / models.length;
+    const { columns, size } = columnsIn(share, Math.max(1, ...blocks.flat().map((block) => block.length)));
+    const height = Math.round(size * aspect), block = `repeat(${columns}, ${size}px)`;
+    this.columns = columns * models.length;
+    Object.assign(box.style, { gap: `${GAP}px`, gridTemplateColumns: models.map(() => block).join(` ${APART}px `) });
+    const place = (model, column) => ({ gridColumn: `${model * (columns + 1) + column + 1}` });
+    box.replaceChildren(...models.length < 2 ? [] : models.map((name, model) => (
+      made("div", { class: "model", style: { gridColumn: `${place(model, 0).gridColumn} / span ${columns}` } }, name)
+    )));
+    groups.forEach(({ head }, group) => {
+      if (head !== null) box.append(this.#heading(layer, head));
+      const lines = Math.ceil(Math.max(...blocks[group].map((own) => own.length)) / columns);
+      for (let line = 0; line < lines; line++) blocks[group].forEach((own, model) => {
+        const shown = own.slice(line * columns, (line + 1) * columns);
+        box.append(...shown.map((index, column) => (
+          this.#button(layer, index, { ...place(model, column), height: `${height + LABEL}px` }, size, head !== null)
+        )));
+      });
+    });
     this.reach(0);
     if (before !== null) this.focus(before);
     return [...box.querySelectorAll("button")].map(({ value, offsetLeft: left, offsetTop: top }) => (
-      { index: Number(value), mark: layer.mark(Number(value)), left, top: top + LABEL, width: size, height }
+      { ...layer.panel(Number(value)), left, top: top + LABEL, width: size, height }
     ));
   }
 
@@ -59,11 +76,10 @@ export class Labels {
     button.focus({ preventScroll: true });
   }
 
-  #button(layer, index, width, height, grouped) {
+  #button(layer, index, style, width, grouped) {
     const note = layer.noteOf(index), [head, row] = [layer.head(index), layer.row(index)];
     const both = `${width > 140 ? "head " : ""}${head} · ${row}`;
-    const name = layer.rows.length === 1 ? layer.nameOf(index) : grouped || !layer.namesHeads ? `${row}` : both;
-    const style = { height: `${height + LABEL}px` };
+    const name = layer.rows === 1 ? layer.rowNameOf(index) : grouped || !layer.namesHeads ? `${row}` : both;
     const attributes = { type: "button", class: "map", value: index, style, onclick: () => this.enlarge(index) };
     return made(
       "button", { ...attributes, "aria-label": `${layer.nameOf(index)}, ${note}: enlarge` },
@@ -158,7 +174,7 @@ export class Controls {
       button.setAttribute("aria-pressed", choice.heads.has(Number(button.value)));
     element("sorting").hidden = layer.count < 2;
     const both = choice.order === "sharpest" && layer.namesHeads ? `head · ${layer.row_name}` : layer.row_name;
-    const name = layer.rows.length < 2 && layer.namesHeads ? "head" : both;
+    const name = layer.rows < 2 && layer.namesHeads ? "head" : both;
     say(element("meaning"), layer.meaning);
     say(element("numbering"), `Above each map: ${name}, and entropy (1: uniform over the points, 0: one point only).`);
   }

@@ -1,18 +1,18 @@
 /* The gallery: one head and row of a layer on many shapes, which turn together. */
 import { Camera, reachOf } from "./camera.mjs";
-import { CloudCanvas } from "./canvas.mjs";
 import { palettesOf, showPalettes, showTicks } from "./controls.mjs";
-import { element, made, say } from "./elements.mjs";
+import { element, listenToKeys, made, roving, say } from "./elements.mjs";
 import { fromBase64 } from "./maps.mjs";
+import { PanelsView } from "./panels.mjs";
 
-class Gallery extends CloudCanvas {
+class Gallery extends PanelsView {
   constructor(data) {
     const positions = new Int16Array(fromBase64(data.positions)), camera = new Camera(data.camera);
     const palettes = palettesOf(data), reach = reachOf(positions, camera);
-    super(element("canvas"), camera, palettes, () => {});
+    super(camera, palettes);
     let first = 0;
-    this.clouds = data.counts.map((count) => ({ count, first: (first += count) - count, index: 0, mark: -1 }));
-    Object.assign(this, { data, positions, reach, panels: [], total: first });
+    this.clouds = data.counts.map((count, index) => ({ index, count, first, at: (first += count) - count, mark: -1 }));
+    Object.assign(this, { data, positions, reach });
     showPalettes(palettes);
     this.#label();
     element("layer").append(...data.layers.map(({ name }, i) => made("option", { value: i }, name)));
@@ -20,12 +20,11 @@ class Gallery extends CloudCanvas {
     element("layer").onchange = () => this.#open();
     element("head").onchange = element("order").onchange = () => this.#order();
     element("row").onchange = () => this.#show();
-    for (const [id, by] of [["previous", -1], ["next", 1]]) element(id).onclick = () => {
+    for (const [id, by] of [["row-before", -1], ["row-after", 1]]) element(id).onclick = () => {
       const { options, selectedIndex } = element("row");
       element("row").selectedIndex = (selectedIndex + by + options.length) % options.length;
       this.#show();
     };
-    new ResizeObserver(() => this.layOut()).observe(element("frame"));
     this.#open();
   }
 
@@ -34,7 +33,6 @@ class Gallery extends CloudCanvas {
   /** Show another layer. */
   #open() {
     const { heads, row_name, scores, ticks, meaning } = this.layer;
-    this.codes = new Uint8Array(fromBase64(this.layer.codes));
     element("head").replaceChildren(...Array.from({ length: heads }, (_, i) => made("option", {}, `${i}`)));
     element("order").replaceChildren(...Object.keys(scores).map((name) => made("option", {}, name)));
     say(element("row-name"), row_name);
@@ -56,38 +54,47 @@ class Gallery extends CloudCanvas {
 
   /** Draw the chosen head and row on all shapes. */
   #show() {
-    const { rows, reach, scores } = this.layer, at = Number(element("head").value) * rows + Number(element("row").value);
-    const codes = Uint16Array.from(this.codes.subarray(at * this.total, (at + 1) * this.total), (code) => code * 257);
+    const { rows, reach, scores, codes } = this.layer, map = Number(element("head").value) * rows + Number(element("row").value);
+    const values = Uint16Array.from(new Uint8Array(fromBase64(codes[map])), (code) => code * 257);
     const scale = { low: -reach, high: reach, reach };
-    this.look = { positions: this.positions, codes, scale, reach: this.reach, selected: -1 };
-    const texts = Object.entries(scores).map(([name, own]) => `${name} ${own[at].toFixed(2)} (${this.data.scores[name]})`);
+    this.look = { positions: this.positions, codes: values, scale, reach: this.reach, selected: -1 };
+    const texts = Object.entries(scores).map(([name, own]) => `${name} ${own[map].toFixed(2)} (${this.data.scores[name]})`);
     say(element("numbering"), texts.join("; "));
     this.redraw();
   }
 
   #label() {
-    let before = null;
-    element("labels").append(...this.data.shapes.flatMap(({ label, predicted, probability, wrong }) => {
-      const heading = label === before ? [] : [made("div", { class: "head" }, label)];
+    const box = element("labels");
+    box.classList.add("gallery");
+    this.data.shapes.forEach(({ label, predicted, probability, wrong }, index) => {
+      if (label !== this.data.shapes[index - 1]?.label) box.append(made("div", { class: "head" }, label));
       const text = `${wrong ? "✗ " : ""}${predicted} ${Math.round(100 * probability)} %`;
-      before = label;
-      return [...heading, made("div", { class: "shape" }, made("div"), made("span", { class: wrong ? "wrong" : "" }, text))];
-    }));
+      const attributes = { type: "button", class: "map shape", value: index, "aria-label": `${label}, predicted: ${text}: enlarge` };
+      const content = [made("div"), made("span", { class: wrong ? "wrong" : "" }, text)];
+      box.append(made("button", { ...attributes, onclick: () => this.enlarge(index) }, ...content));
+    });
+    const columns = () => getComputedStyle(box).gridTemplateColumns.split(" ").length;
+    const reach = roving(box, () => ({ ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns(), ArrowUp: -columns() }));
+    reach(0);
   }
 
-  layOut() {
-    const { clientWidth: width } = element("frame"), boxes = element("labels").querySelectorAll(".shape");
-    if (width < 1) return;
-    this.panels = [...boxes].map(({ offsetLeft: left, offsetTop: top, clientWidth: side }, i) => (
+  titleOf(index) {
+    const { label, predicted, probability } = this.data.shapes[index], { row_name } = this.layer;
+    const row = `head ${element("head").value}, ${row_name} ${element("row").value}`;
+    return [label, `predicted: ${predicted} (${Math.round(100 * probability)} %); ${this.layer.name}, ${row}`];
+  }
+
+  focus(index) { element("labels").querySelectorAll("button")[index].focus({ preventScroll: true }); }
+
+  arrange() {
+    const boxes = element("labels").querySelectorAll("button");
+    return [...boxes].map(({ offsetLeft: left, offsetTop: top, clientWidth: side }, i) => (
       { ...this.clouds[i], left, top, width: side, height: side }
     ));
-    const height = element("labels").offsetHeight;
-    Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
-    this.size(width, height);
-    this.redraw();
   }
 }
 
 const data = JSON.parse(element("data").textContent);
 say(element("title"), data.title);
+listenToKeys();
 window.pointset = new Gallery(data);

@@ -17,5 +17,5 @@ window.pointset = new MapsView({
   positions,
   reach: reachOf(positions, camera),
   palettes: palettesOf(data),
-  layers: data.layers.map((content) => new Layer(content, data.points)),
+  layers: data.layers.map((content) => new Layer(content, data.points, data.models)),
 });

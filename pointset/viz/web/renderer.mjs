@@ -83,10 +83,10 @@ class Renderer {
   }
 
   /**
-   * Draw all panels {left, top, width, height, index, mark}, in CSS pixels of the canvas; with {first, count}, a panel
-   * shows so many of the points, from the first. `look`:
+   * Draw all panels {left, top, width, height, at, mark}, in CSS pixels of the canvas; `at` is the place of the code of
+   * the first point; with {first, count}, a panel shows so many of the points, from the first. `look`:
    * positions, Int16Array [3 n]: coordinates in radii of the cloud, times 32,767;
-   * codes, Uint16Array [pictures * n]; 0 is drawn as a hollow ring;
+   * codes, Uint16Array; 0 is drawn as a hollow ring;
    * palette, Uint8Array [3 * 256]: RGB colours from the smallest value to the largest;
    * and {reach, scale: {low, high, reach}, paper, empty, selected}.
    */
@@ -102,7 +102,7 @@ class Renderer {
     gl.scissor(0, 0, canvas.width, canvas.height);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     for (const panel of panels) {
-      const { left, top, width, height, first = 0, count = n } = panel;
+      const { left, top, width, height, at, first = 0, count = n } = panel;
       const box = [left, canvas.clientHeight - top - height, width, height].map((x) => Math.round(x * ratio));
       gl.viewport(...box);
       gl.scissor(...box);
@@ -113,7 +113,7 @@ class Renderer {
       gl.bindBuffer(gl.ARRAY_BUFFER, buffers.positions);
       gl.vertexAttribPointer(0, 3, gl.SHORT, true, 0, 6 * first);
       gl.bindBuffer(gl.ARRAY_BUFFER, buffers.codes);
-      gl.vertexAttribPointer(1, 1, gl.UNSIGNED_SHORT, true, 0, 2 * (panel.index * n + first));
+      gl.vertexAttribPointer(1, 1, gl.UNSIGNED_SHORT, true, 0, 2 * at);
       gl.drawArrays(gl.POINTS, 0, count);
     }
   }
@@ -173,7 +173,7 @@ class PlainRenderer {
       const radius = radiusIn(panel.width, panel.height, reach), size = diameterIn(panel, count, radius) / 2;
       const ring = selected < 0 ? panel.mark : selected, levels = [[], [], []];
       for (const i of order.filter((point) => point >= first && point < first + count)) {
-        const code = codes[panel.index * n + i], value = (low + (high - low) * code / 65535 + most) / (2 * most);
+        const code = codes[panel.at + i - first], value = (low + (high - low) * code / 65535 + most) / (2 * most);
         levels[code === 0 ? 0 : value > 0.5 ? 2 : 1].push([i, Math.max(0, Math.min(1, value))]);
       }
       const circle = ([right, up], r) => {

@@ -23,19 +23,18 @@ export class LiveLayer extends Layer {
     const colour = map.kind === "selects" ? "features, times their mean" : "attention, times its uniform value";
     const [meaning, row_name] = KINDS[map.kind];
     super({
-      name: map.layer, kind: map.kind, row_name, keys: map.keys,
+      name: map.layer, kind: map.kind, row_name, keys: [map.keys],
       meaning: `${meaning}${some}; colour: ${colour}; ring: exactly 0`,
-      heads: Array.from({ length: map.heads }, (_, i) => i), rows: chosen,
-      marks: chosen.map((row) => (map.kind === "self" ? row : -1)),
-      differences: [], low: LOW, high: HIGH, reach: REACH, ticks: TICKS,
+      maps: Array.from({ length: map.heads }, (_, head) => chosen.map((row) => [0, head, row])).flat(),
+      rows: chosen.length, marks: map.kind === "self", differences: [], low: LOW, high: HIGH, reach: REACH,
+      ticks: TICKS,
     }, points);
     Object.assign(this, { map, own });
   }
 
   /** The value of a map at a point: its weight times the number of keys. */
   value(index, point) {
-    const { queries, keys, weights } = this.map, rows = this.rows.length;
-    const head = Math.floor(index / rows), row = this.rows[index % rows];
+    const { queries, keys, weights } = this.map, [, head, row] = this.maps[index];
     const [query, key] = this.own ? [point, row] : [row, point];
     return keys * weights[(head * queries + query) * keys + key];
   }

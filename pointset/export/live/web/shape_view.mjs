@@ -25,9 +25,9 @@ export class ShapeView extends CloudCanvas {
   }
 
   layOut() {
-    const { count, canvas: { clientWidth, clientHeight: height } } = this;
-    const width = (clientWidth - BETWEEN * (count - 1)) / count;
-    const panel = (_, index) => ({ index, mark: -1, left: index * (width + BETWEEN), top: 0, width, height });
+    const { count, look, canvas: { clientWidth, clientHeight: height } } = this;
+    const width = (clientWidth - BETWEEN * (count - 1)) / count, n = look ? look.positions.length / 3 : 0;
+    const panel = (_, i) => ({ at: i * n, mark: -1, left: i * (width + BETWEEN), top: 0, width, height });
     this.panels = Array.from({ length: count }, panel);
     this.size(clientWidth, height);
     this.redraw();

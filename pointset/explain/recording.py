@@ -1,0 +1,203 @@
+"""Attention maps of a model: its weights are recorded in one forward pass."""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pointset.data.point_sets import PointSets
+from pointset.data.ragged import pad_sets
+from pointset.data.readers.clouds import Cloud
+from pointset.data.readers.meshes import Mesh
+from pointset.errors import PointsetError, described
+from pointset.explain.hooks import hooked_modules, kinds_by_size, recording_by_hooks
+from pointset.explain.maps import AttentionMap
+from pointset.inputs import InputError, as_mask, as_points, require_model
+from pointset.nn.layers import in_evaluation_mode
+from pointset.nn.modules import MapKind, Side
+from pointset.zoo.classifiers import Classifier
+from pointset.zoo.predicting import list_clouds
+
+SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "queries", (False, True): "keys"}
+PADDING_MASKS = ("key_padding_mask", "src_key_padding_mask", "padding_mask")
+"""Names of masks that are True at padded points, as in torch; all other masks are True at real points."""
+
+
+def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) -> list[AttentionMap]:
+    """Run a model once in evaluation mode, and return one map per attention, in the order of the computation.
+
+    The model is unchanged afterwards: its mode is restored, and recording is switched off.
+
+    Args:
+        model: any module that contains attention blocks of this package, `torch.nn.MultiheadAttention` (as in
+            `nn.TransformerEncoder` and torch-geometric's set attention) or torch-geometric's `AttentionalAggregation`.
+            It is called with the mask if its `forward` takes one: its second argument without a default, or one named
+            `mask`, `key_padding_mask`, `src_key_padding_mask` or `padding_mask` (the last three True at padding);
+            otherwise with one padded set at a time. Maps of an ensemble have names that begin with model.members;
+            `inspect_shape` gives those of its network alone.
+        points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives maps
+            [B, heads, queries, keys]; a tensor or an array, already prepared: of points in other units, give
+            `model.prepare(points).points`. Or a file, a `Mesh`, a `Cloud` or a table, which the model prepares; a list
+            of clouds or files; or `PointSets`.
+        mask: [n] or [B, n], True at real points.
+
+    Returns:
+        One map per attention.
+
+    Raises:
+        PointsetError: the model has no attention, or points or mask do not fit it.
+
+    Example:
+        >>> maps = pointset.attention_maps(model, test.points[0])
+        >>> [(map.layer, list(map.weights.shape)) for map in maps][:2]
+        [('encoder.0.reads', [4, 4, 32]), ('encoder.0.writes', [4, 32, 4])]
+    """
+    points, mask = as_clouds(model, points, mask)
+    modules = dict(attentions(model))
+    if not modules and not hooked_modules(model):
+        name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
+        raise PointsetError(f"{name} has no attention maps: use a model with attention, such as isab16-pma")
+    is_single = points.dim() == 2
+    points, mask = (points[None], None if mask is None else mask[None]) if is_single else (points, mask)
+    masks = mask_argument(model, points, mask)
+    if masks is None:
+        assert mask is not None
+        alone = [attention_maps(model, cloud[keep]) for cloud, keep in zip(points, mask, strict=True)]
+        maps = [_padded(one, points, mask) for one in zip(*alone, strict=True)]
+        return [attention[0] for attention in maps] if is_single else maps
+    device = next(model.parameters()).device
+    hooks = recording_by_hooks(model, mask, len(points))
+    with torch.no_grad(), in_evaluation_mode(model), _recording(modules) as records, hooks as hooked:
+        model(points.to(device), **{name: each.to(device) for name, each in masks.items()})
+    kinds, recorded = attention_kinds(model), []
+    for layer, weights in records:
+        kind, side = kinds[layer]
+        if side == "both":
+            queries, keys = (size == points.shape[1] for size in weights.shape[-2:])
+            side = SIDES.get((queries, keys), "neither")
+        recorded.append((layer, kind, weights, side))
+    recorded += [
+        (record.layer, kind, record.weights, side) for record, kind, side in kinds_by_size(hooked, *points.shape[:2])
+    ]
+    kept: dict[str, Any] = {"up": getattr(getattr(model, "preparation", None), "up", "z"), "points": points.cpu()}
+    real = None if mask is None else mask.cpu()
+    maps = [AttentionMap(*one, None if one[3] == "neither" else real, **kept) for one in recorded]
+    return [attention[0] for attention in maps] if is_single else maps
+
+
+def mask_argument(model: nn.Module, points: Tensor, mask: Tensor | None) -> dict[str, Tensor] | None:
+    """The mask of points by the name of the argument that takes it, see `attention_maps`; None if none takes it."""
+    _, *parameters = inspect.signature(model.forward).parameters.values() or [None]
+    named = [each for each in parameters if each.name in ("mask", *PADDING_MASKS)]
+    required = [each for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
+    chosen = next(iter([*named, *required[:1]]), None)
+    if mask is None and (chosen is None or chosen.default is not chosen.empty):
+        return {}
+    if chosen is None:
+        return None
+    mask = torch.ones(points.shape[:2], dtype=torch.bool) if mask is None else mask
+    return {chosen.name: ~mask if chosen.name in PADDING_MASKS else mask}
+
+
+def _padded(maps: Sequence[AttentionMap], points: Tensor, mask: Tensor) -> AttentionMap:
+    """The map of a batch [B, n, d] from the maps of its sets without padding."""
+    (heads, queries, keys), n, side = maps[0].weights.shape, points.shape[1], maps[0].points_are
+    read, write = side in ("keys", "both"), side in ("queries", "both")
+    weights = torch.zeros(len(maps), heads, n if write else queries, n if read else keys)
+    for full, attention, keep in zip(weights, maps, mask.cpu(), strict=True):
+        real = keep.nonzero()[:, 0]
+        rows, columns = real if write else torch.arange(queries), real if read else torch.arange(keys)
+        full[:, rows[:, None], columns] = attention.weights
+    return replace(maps[0], weights=weights, mask=None if side == "neither" else mask.cpu(), points=points.cpu())
+
+
+def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
+    """Check one cloud or a batch, and return tensors for `model(points, mask)`; finite, and without an empty set.
+
+    Files, meshes and clouds are prepared by the model, alone or in a list; `PointSets` are not changed.
+    """
+    require_model(model)
+    points, mask = _prepared(model, points, mask)
+    widths = getattr(model, "widths", None) or (getattr(points, "shape", [3])[-1],)
+    width = widths[0]
+    clouds = as_points(points, widths, next(model.parameters(), None), "[n, {0}] or [B, n, {0}]")
+    if clouds.dim() not in (2, 3):
+        raise InputError(f"points must be [n, {width}] or [B, n, {width}], got {described(points)}")
+    keep = as_mask(mask, clouds)
+    real = clouds.reshape(-1, clouds.shape[-1]) if keep is None else clouds[keep]
+    if not len(real) or (keep is not None and not bool(keep.any(dim=-1).all())):
+        raise InputError("every cloud must have at least one real point, got an empty one")
+    if not bool(real.isfinite().all()):
+        raise InputError("coordinates must be finite, got NaN or infinity: leave the point out, or mask it")
+    return clouds, keep
+
+
+def _prepared(model: nn.Module, shapes: Any, mask: Any) -> tuple[Any, Any]:
+    """Prepare files, meshes, clouds and tables, and pad a list; points and masks of arrays are not changed."""
+    if isinstance(shapes, PointSets):
+        sets = shapes.with_local_features(getattr(model, "local_features", "none"))
+        return sets.points, sets.mask
+    if isinstance(shapes, Tensor) or (isinstance(shapes, np.ndarray) and shapes.dtype.kind != "O"):
+        return shapes, mask
+    listed = list_clouds(shapes, mask, getattr(model, "inputs", 3))
+    clouds = [shape if isinstance(shape, Tensor | np.ndarray) else _prepare(model, shape) for shape in listed]
+    is_single = isinstance(shapes, str | Path | Mesh | Cloud) or hasattr(shapes, "columns")
+    return (clouds[0], None) if is_single else pad_sets([torch.as_tensor(cloud) for cloud in clouds])
+
+
+def _prepare(model: nn.Module, shape: Any) -> Tensor:
+    if not isinstance(model, Classifier):
+        raise InputError(f"a {type(model).__name__} cannot prepare a file or a mesh: give its points [n, 3]")
+    return model.prepare(shape).points
+
+
+def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
+    """Check one cloud [n, inputs] with at least `least` points; see `as_clouds`."""
+    cloud, _ = as_clouds(model, points)
+    if cloud.dim() != 2 or len(cloud) < least:
+        raise InputError(
+            f"points must be one cloud [n, {cloud.shape[-1]}], n at least {least}, got {described(points)}"
+        )
+    return cloud
+
+
+@contextmanager
+def _recording(modules: dict[str, Any]) -> Iterator[list[tuple[str, Tensor]]]:
+    """Record the weights of every attention inside this block, on the CPU, in float32 or float64."""
+    records: list[tuple[str, Tensor]] = []
+    before = {name: attention.record for name, attention in modules.items()}
+    for name, attention in modules.items():
+        attention.record = lambda weights, name=name: records.append(
+            (name, weights.cpu().to(torch.promote_types(weights.dtype, torch.float32)))
+        )
+    try:
+        yield records
+    finally:
+        for name, attention in modules.items():
+            attention.record = before[name]
+
+
+def attentions(model: nn.Module) -> Iterator[tuple[str, Any]]:
+    """The modules of a model that compute attention, with the names of their maps."""
+    for name, module in model.named_modules():
+        if hasattr(module, "record"):
+            yield name.removesuffix("multihead").removesuffix("."), module
+
+
+def attention_kinds(model: nn.Module) -> dict[str, tuple[MapKind, Side]]:
+    """The kind of each attention of a model, and which side are the points, by the name of the layer.
+
+    The classes of the blocks that contain them say so, an outer one before an inner one; a MAB elsewhere has kind
+    "self".
+    """
+    kinds: dict[str, tuple[MapKind, Side]] = {}
+    for name, module in model.named_modules():
+        for inner, kind in getattr(type(module), "maps", {}).items():
+            kinds.setdefault(f"{name}.{inner}".strip("."), kind)
+    return {name: kinds.get(name, ("self", "both")) for name, _ in attentions(model)}
