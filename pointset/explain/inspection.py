@@ -1,7 +1,7 @@
 """Everything about one prediction: attention maps, the support, and checks of explanations."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pointset.baselines.models import points_for
@@ -83,7 +83,8 @@ def _inspect(model: Classifier, prepared: Prepared, check: bool) -> Inspection:
         raise PointsetError("the model's logits are not finite: its training diverged, train it again")
     points = points_for(network, prepared.points)
     support = exact_support(network, points)
-    maps = [] if support is None else [support_map(support)]
+    own = {"up": model.preparation.up, "points": points}
+    maps = [] if support is None else [replace(support_map(support), **own)]
     if support is None or any(True for _ in attentions(network)):
         maps += attention_maps(network, points)
     checks = check_explanations(network, [points]) if check else {}
