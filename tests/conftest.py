@@ -114,15 +114,16 @@ def train(clouds_folder: Path) -> Any:
 @pytest.fixture(scope="session")
 def classifiers(clouds_folder: Path) -> Any:
     """Makes an experiment of small classifiers, one epoch each."""
-    from pointset.comparison.experiment import Entry, Experiment
+    from pointset.comparison.experiment import Experiment
     from pointset.tasks.classification import Classification
     from pointset.training.recipe import Recipe
     from pointset.zoo.options import ModelOptions
 
     def make(*models: Any, **changes: Any) -> Experiment:
-        experiment = Experiment(
-            models=tuple(Entry.of(model) for model in models or ("rff-max", "isab4-pma")),
-            task=Classification(data=str(clouds_folder), points=(24,)),
+        experiment = Experiment.of(
+            changes.pop("task", Classification(data=str(clouds_folder), points=(24,)).task),
+            models or ("rff-max", "isab4-pma"),
+            published=changes.pop("published", None),
             seeds=(0,),
             model=ModelOptions(dim=16),
             recipe=Recipe(epochs=1, batch_size=16),
@@ -157,7 +158,7 @@ def reported(classifiers: Any, clouds_folder: Path, tmp_path_factory: pytest.Tem
         {"name": "isab4-pma", "temperature": 1e-60, "label": "too cold"},
         {"name": "isab4-pma", "label": "ISAB & PMA <4>"},  # HTML has to escape it
         title="Two <b>models</b>",
-        task=Classification(data=str(clouds_folder), points=(24, 12), robustness_seeds=(0,)),
+        task=Classification(data=str(clouds_folder), points=(24, 12), robustness_seeds=(0,)).task,
         seeds=(0, 3),
         recipe=Recipe(epochs=3, batch_size=16, validation=0.2),
         published={"rff-max": {24: Published(0.5, 0.02, 5)}},

@@ -102,16 +102,16 @@ def compare(
 def _from_folder(folder: Path, models: tuple[str, ...] | None, chosen: Chosen, changes: dict[str, Any]) -> "Experiment":
     """Return the experiment of a comparison's folder, changed by the flags; another protocol is refused later."""
     from pointset.comparison.experiment import Entry
-    from pointset.tasks.classification import Classification
 
     saved = pointset.tasks.read_experiment(folder)
-    if isinstance(task := saved.task, Classification) and any(chosen):
-        options = Options(task.sets_of(task.points[0]), saved.model, saved.recipe).changed(*chosen)
-        points = (options.sets.points,) if "points" in chosen.sets else task.points
+    if "sets" in saved.task.options and any(chosen):
+        sets = DataOptions.from_dict({**saved.task.options["sets"], "points": saved.task.sizes[0]})
+        options = Options(sets, saved.model, saved.recipe).changed(*chosen)
+        points = (options.sets.points,) if "points" in chosen.sets else saved.task.sizes
         saved = saved.changed(sets=options.sets, points=points, model=options.model, recipe=options.recipe)
     if models is not None:
         rows = {entry.label: entry for entry in saved.models}
-        saved = saved.changed(models=tuple(rows.get(name, Entry(name)) for name in models))
+        saved = saved.changed(models=tuple(rows.get(name, Entry.of(name)) for name in models))
     return _changed(saved, None, **changes)
 
 
@@ -159,15 +159,11 @@ def _run_or_report(
     """
     from pointset.comparison.comparing import RESULT_FILES, report_finished, run_experiment
     from pointset.comparison.results import as_dict
-    from pointset.data.leakage import divided_groups, repeated_files
-    from pointset.tasks.classification import Classification
 
     comparison = report_finished(experiment, out) if running.report else run_experiment(experiment, out, running)
     for path in output:
         _write(comparison, path, spread)
-    page, notes, task, failure = shlex.quote(str(out / "report.html")), list[str](), experiment.task, None
-    if isinstance(task, Classification):
-        notes += [*repeated_files(task.data, task.sets), *divided_groups(task.load("train", task.points[0]))]
+    page, failure = shlex.quote(str(out / "report.html")), None
     if comparison.failures:
         reasons = "; ".join(f"{failure.name}: {failure.reason}" for failure in comparison.failures)
         count, total = len(comparison.failures), len(comparison.failures) + len(comparison.runs)
@@ -181,7 +177,7 @@ def _run_or_report(
         f"saved in {out}: {', '.join(RESULT_FILES)}",
         "next:",
         *(f"  {command}" for command in (f"python -m webbrowser {page}", *_next_commands(comparison))),
-        *notes,
+        *experiment.task.notes(),
         failure=failure,
     )
 
@@ -199,11 +195,11 @@ def _write(comparison: "Comparison", path: Path, spread: Spreads) -> None:
 def _next_commands(result: "Comparison") -> list[str]:
     """Return commands that evaluate the best classifier, and show the attention of the best one with any."""
     task = result.experiment.task
-    if task.facts.sets != "shapes":
+    if task.sets != "shapes":
         return []
     from pointset.zoo.names import parse_name
 
-    first = task.facts.metrics[0]
+    first = task.metrics[0]
     ordered = sorted(result.runs, key=lambda run: -first.merit(run.metrics[first.name]))
     with_maps = [run for run in ordered if any(part.has_maps for part in parse_name(task.zoo_name(run.entry.name)))]
     commands = [["evaluate", "--model", ordered[0].folder]]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.patches import Rectangle
 
+from pointset.comparison.content import Results
 from pointset.comparison.metric import Row
 from pointset.comparison.ranking import Ranking
-from pointset.comparison.task import Results
 from pointset.viz.charts import (
     Dot,
     draw_frontier,
@@ -90,7 +90,8 @@ def learning_curves(
 
 def pareto(results: Results) -> Figure | None:
     """Plot the first metric against multiply-adds and against training time, with the Pareto frontier."""
-    metric, scale = results.metric, 100 if results.metric.share else 1
+    metric = results.metrics[0]
+    scale = 100 if metric.share else 1
     costs = [(row, (row.cost.multiply_adds / 1e6, row.seconds)) for row in results.rows.values() if row.cost]
     if len(costs) < 2:
         return None
@@ -111,7 +112,7 @@ def pareto(results: Results) -> Figure | None:
 
 def draw_means(results: Results) -> Figure:
     """Draw the mean of the first metric of each model with its 95 % interval, best first."""
-    metric, labels = results.metric, results.best(len(results))
+    metric, labels = results.metrics[0], results.best()
     scale = 100 if metric.share else 1
     figure, (axes,) = make_panels(1, 1, 0.6 + 0.25 * len(labels))
     for y, label in enumerate(labels):

@@ -5,7 +5,6 @@ of threads whatever the number of workers, so the number of workers does not aff
 their own: a crash of one does not affect the others.
 """
 
-import math
 import os
 import pickle
 import subprocess
@@ -24,7 +23,6 @@ from pointset.comparison.results import Comparison, as_dict, gather
 from pointset.comparison.runs import Run, check_folder, claim_folder, make_runs
 from pointset.comparison.tables import Table
 from pointset.errors import REPEATED, PointsetError, escaped, one_line, place_in_own_code
-from pointset.evaluation.symmetry import check_symmetry
 from pointset.runs import records
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.locks import lock_folder
@@ -33,13 +31,9 @@ from pointset.runs.spreadsheets import as_csv
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
 from pointset.training.devices import find_device, measured_precision
 from pointset.training.processes import world_size
-from pointset.zoo.registration import register_pickled, user_defined
+from pointset.zoo.registration import register_pickled
 
-MOST_DEVIATION = 1e-2
-"""Tolerated deviation of a model under symmetries, relative to its largest logit; rounding mostly stays below 1e-4."""
 RESULT_FILES = ("report.html", "table.md", "results.csv", "results.json")
-CHECKED_SIZES = (3, 7)
-"""Sizes of the sets of this check; small, because it runs at every start."""
 
 
 def run_experiment(
@@ -88,10 +82,9 @@ def run_experiment(
     check_folder(experiment, out)
     task, recipe = experiment.task, experiment.recipe
     # First, so that missing data leaves no folder behind.
-    prepared = {size: task.prepare(size, recipe, progress) for size in task.facts.sizes}
+    prepared = {size: task.prepare(size, recipe, progress) for size in task.sizes}
     with lock_folder(out, f"another process is running a comparison in {out}: wait for it, or choose another folder"):
         claim_folder(experiment, out, prepared)
-        warn_of_order(experiment)
         runs = make_runs(experiment, out)
         ended = list(_watched(runs, run_all(runs, workers), progress))
         if all(run.reason for run in ended):
@@ -129,7 +122,7 @@ def _write(comparison: Comparison, report: bool) -> Comparison:
 
 def save_tables(comparison: Comparison) -> None:
     """Write table.md, results.csv, results.json, and further CSV files of the task, into the comparison's folder."""
-    facts, folder = comparison.experiment.task.facts, comparison.folder
+    task, folder = comparison.experiment.task, comparison.folder
     names = {metric.name for metric in comparison.metrics}
     tables: dict[str, Table] = {"results.csv": []}
     for run in comparison.runs:
@@ -137,31 +130,14 @@ def save_tables(comparison: Comparison) -> None:
         columns = {name: value for name, value in run.place.items() if value is not None}
         metrics = {name: value for name, value in run.metrics.items() if name in names}
         costs = {"parameters": result.parameters, "seconds": result.seconds}
-        tables["results.csv"].append(columns | metrics | costs | {facts.unit: result.length, facts.sets: result.tested})
-        for name, rows in run.trial.tables(columns).items():
+        tables["results.csv"].append(columns | metrics | costs | {task.unit: result.length, task.sets: result.tested})
+        for name, rows in task.tables(run.folder, columns).items():
             tables.setdefault(name, []).extend(rows)
     for name, rows in tables.items():
         records.write_text(folder / name, as_csv(rows))
     below = "\n\n".join([comparison.caption(), *comparison.sentences()])
     records.write_text(folder / "table.md", f"{comparison.table('github')}\n\n{below}\n")
     records.write_json(folder / "results.json", as_dict(comparison))
-
-
-def warn_of_order(experiment: Experiment) -> None:
-    """Warn of every row with a user-defined part whose results depend on the order of elements or on padding."""
-    task = experiment.task
-    for entry in experiment.models:
-        options = entry.options(experiment.model)
-        try:
-            if not user_defined(task.zoo_name(entry.name), options):
-                continue
-            symmetry = check_symmetry(task.build(entry.name, options, 0, task.facts.sizes[0]), sizes=CHECKED_SIZES)
-        except PointsetError:  # the model cannot be built, which its runs will report
-            continue
-        if symmetry.worst > MOST_DEVIATION:
-            message = "its results depend on the order of the elements or on padding; see pointset.check_symmetry"
-            message = message if math.isfinite(symmetry.permutation) else "it gives numbers that are not finite"
-            warnings.warn(f"{entry.label} is not a function of sets: {message} ({symmetry})", UserWarning, stacklevel=4)
 
 
 def run_one(run: Run) -> Run:
@@ -188,7 +164,7 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
 
     threads, left = runs[0].experiment.threads, {run.name: run for run in runs}
     if workers.scheduler:  # the machines of a cluster load the sets from their own disks
-        fresh = runs[0].experiment.changed(task=runs[0].experiment.task)
+        fresh = runs[0].experiment.changed(task=runs[0].experiment.task.changed())
         left = {name: replace(run, experiment=fresh) for name, run in left.items()}
     # When a worker of a cluster dies, its other runs are lost, and joblib waits forever for dask's workers.
     perform = run_apart if workers.scheduler else run_one
@@ -238,7 +214,7 @@ def _watched(runs: Sequence[Run], ending: Iterator[Run], progress: bool) -> Iter
                 if run.reason:
                     outcome = f"failed: {run.reason}"
                 else:  # finished, perhaps by a version with fewer metrics
-                    metrics = run.experiment.task.facts.metrics
+                    metrics = run.experiment.task.metrics
                     brief = [m for m in metrics if m.shown and m.brief and m.name in run.metrics]
                     outcome = ", ".join(f"{metric.title} {metric.write(run.metrics[metric.name])}" for metric in brief)
                 write_line(escaped(f"{run.name}: {outcome}"))
@@ -249,12 +225,12 @@ def _watched(runs: Sequence[Run], ending: Iterator[Run], progress: bool) -> Iter
 def _moving(bar: Any, runs: Sequence[Run]) -> Iterator[None]:
     """Show how many epochs of all runs are finished, while none of them ends."""
     experiment, ended = runs[0].experiment, Event()
-    facts = experiment.task.facts
+    task = experiment.task
 
     def count() -> None:
         while not ended.wait(2.0 if on_terminal() else EVERY):
-            done = sum(facts.length(run.epochs, experiment.recipe) for run in runs)
-            bar.set_description_str(f"comparing ({done:,} {facts.unit} done)")
+            done = sum(task.length(run.epochs, experiment.recipe) for run in runs)
+            bar.set_description_str(f"comparing ({done:,} {task.unit} done)")
 
     thread = Thread(target=count, daemon=True)
     if not bar.disable:

@@ -30,20 +30,18 @@ Shares = Annotated[
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of a comparison: a model's name and its changes to the shared options."""
+    """One row of a comparison: a model's name and its changes to the shared options; `of` makes one."""
 
     name: str
     """Name of a model, as in `list_models`."""
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any]
     """Fields of `ModelOptions` that differ from the shared options."""
-    label: str = ""
-    """Label of the row; default: the name and the changes."""
+    label: str
+    """Label of the row."""
 
     def __post_init__(self) -> None:
         check("name", self.name, str)
         check("label", self.label, str)
-        described = [self.name, *(f"{key}={value}" for key, value in self.changes.items())]
-        object.__setattr__(self, "label", self.label or " ".join(described))
         if len(self.label) > LONGEST_LABEL:
             length = f"has {len(self.label)} characters, but it names a folder: use at most {LONGEST_LABEL}"
             raise PointsetError(f"label {quoted(self.label)} {length}")
@@ -59,63 +57,97 @@ class Entry:
 
     @classmethod
     def of(cls, given: str | Mapping[str, Any] | Self) -> "Entry":
-        """Make an entry from a name, or from a table with `name`, optionally `label`, and changes."""
+        """Make an entry from a name, or from a table with `name`, optionally `label`, and changes.
+
+        The default label has the name and the changes.
+        """
         if isinstance(given, Entry):
             return given
-        if isinstance(given, str):
-            return cls(given)
-        if not isinstance(given, Mapping) or "name" not in given:
+        table = {"name": given} if isinstance(given, str) else given
+        if not isinstance(table, Mapping) or "name" not in table:
             raise PointsetError(f"models must be names, or tables with a name and options, got {quoted(given)}")
-        changes = {key: value for key, value in given.items() if key not in ("name", "label")}
-        return cls(given["name"], changes, given.get("label", ""))
+        changes = {key: value for key, value in table.items() if key not in ("name", "label")}
+        words = [str(table["name"]), *(f"{key}={value}" for key, value in changes.items())]
+        return cls(table["name"], changes, table.get("label", " ".join(words)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """The grid model x size x seed on one task, and the protocol that its runs share.
+    """The grid model x size x seed on one task, and the protocol that its runs share; `of` makes one.
 
     Example:
-        >>> from pointset.comparison.experiment import Entry, Experiment
-        >>> from pointset.tasks import Counting
-        >>> experiment = Experiment(task=Counting(), models=(Entry("rff-sum"),), seeds=(0, 1))
+        >>> from pointset.comparison import Experiment
+        >>> experiment = Experiment.of(pointset.tasks.Counting().task, ["rff-sum"], seeds=(0, 1))
         >>> experiment.labels, experiment.changed(seeds=(0,)).seeds
         (['rff-sum'], (0,))
     """
 
     task: Task
     """The task: what is learned, on which sets, and with which metrics."""
-    models: tuple[Entry, ...] = ()
-    """The models, as entries or as what `Entry.of` takes; default: the task's own rows."""
+    models: tuple[Entry, ...]
+    model: ModelOptions
+    """Options shared by all models."""
+    recipe: Recipe
+    """Training recipe of all runs."""
     seeds: tuple[int, ...] = (0, 1, 2)
     """Seeds; there is one run per model, size and seed."""
     threads: int = 1
     """Torch threads of each run; part of the protocol because they can change results by rounding."""
-    model: ModelOptions = None  # type: ignore[assignment]  # the task's usual ones
-    """Options shared by all models; default: the task's usual ones."""
-    recipe: Recipe = None  # type: ignore[assignment]  # the task's usual one
-    """Training recipe of all runs; default: the task's usual one."""
     title: str = ""
     """Title of the report."""
     published: Mapping[str, Mapping[str | int, Published]] = field(default_factory=dict)
     """Published values by label, and by set size or metric name; shown beside the results, which do not depend on
     them."""
 
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        models: Sequence[str | Mapping[str, Any] | Entry] = (),
+        *,
+        model: ModelOptions | None = None,
+        recipe: Recipe | None = None,
+        published: Mapping[str, Mapping[Any, Sequence[Any]]] | None = None,
+        **fields: Any,
+    ) -> "Experiment":
+        """Make an experiment; models and options are the task's own by default.
+
+        Args:
+            task: what is learned, such as `pointset.tasks.Clustering().task`.
+            models: names, tables with a name and options, or entries.
+            model: options shared by all models.
+            recipe: training recipe of all runs.
+            published: by label, and by set size or metric name: mean, standard deviation and number of runs.
+            fields: seeds, threads and title.
+
+        Returns:
+            The experiment.
+
+        Raises:
+            PointsetError: a field has a wrong value, or a model an option that it does not use.
+        """
+        return cls(
+            task=task,
+            models=tuple(map(Entry.of, models or task.rows)),
+            model=model or task.model,
+            recipe=recipe or task.recipe(),
+            published={label: _published(task, label, rows) for label, rows in (published or {}).items()},
+            **fields,
+        )
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "models", tuple(map(Entry.of, self.models or self.task.facts.rows)))
-        object.__setattr__(self, "model", self.model or self.task.facts.model)
-        object.__setattr__(self, "recipe", self.recipe or self.task.recipe())
         if not self.models or not self.seeds:
             raise PointsetError('a comparison needs at least one model and one seed: give models = ["rff-max"]')
         check("title", self.title, str)
         check("threads", self.threads, Cores)
-        for seed in self.seeds:
-            check("seed", seed, Seed)
+        check("seeds", self.seeds, tuple[Seed, ...])
         for what, values in (("model", self.labels), ("seed", self.seeds)):
             check_once(what, values)
-        object.__setattr__(self, "task", self.task.for_seeds(self.seeds, self.recipe))
         self._check_models()
-        published = {label: self._published(label, rows) for label, rows in self.published.items()}
-        object.__setattr__(self, "published", published)
+        for label in self.published:
+            if label not in self.labels:
+                known = ", ".join(self.labels)
+                raise PointsetError(f"published.{label} is not a row of the experiment: choose from {known}")
 
     def _check_models(self) -> None:
         folders: dict[str, str] = {}
@@ -129,29 +161,9 @@ class Experiment:
             if other != entry.label:
                 raise PointsetError(f"{quoted(other)} and {quoted(entry.label)} would share a folder: rename one")
 
-    def _published(self, label: str, rows: Mapping[Any, Sequence[Any]]) -> dict[str | int, Published]:
-        """Return the published values of one row, checked; in a file, sizes are texts."""
-        if label not in self.labels:
-            known = ", ".join(self.labels)
-            raise PointsetError(f"published.{label} is not a row of the experiment: choose from {known}")
-        metrics = {metric.name: metric for metric in self.task.facts.metrics}
-        published: dict[str | int, Published] = {}
-        for name, values in rows.items():
-            where, key = f"published.{label}.{name}", int(name) if str(name).isdecimal() else name
-            if None not in self.task.facts.sizes:
-                check(f"the key of {where}", key, Count)
-            elif key not in metrics:
-                raise PointsetError(
-                    f"{where} is not of a metric of {self.task.facts.name}: choose from {', '.join(metrics)}"
-                )
-            metric = metrics.get(str(key), self.task.facts.metrics[0])
-            check(where, values, Shares if metric.share else PublishedNumbers)
-            published[key] = Published(*values)
-        return published
-
     def __repr__(self) -> str:
         """One line with title, task, and the numbers of models and seeds."""
-        models, seeds, data = len(self.models), len(self.seeds), self.task.facts.title
+        models, seeds, data = len(self.models), len(self.seeds), self.task.title
         return (
             f"Experiment {self.title or 'without a title'}: {models} model{'s' * (models != 1)} on {data}, "
             f"{seeds} seed{'s' * (seeds != 1)}"
@@ -170,30 +182,45 @@ class Experiment:
         """
         own = {option.name for option in dataclasses.fields(self)}
         options = {name: changes.pop(name) for name in list(changes) if name not in own}
-        task: Any = changes.pop("task", self.task)
-        known = [option.name for option in dataclasses.fields(task)]
-        for name in options:
-            if name not in known:
-                raise PointsetError(unknown_key(name, [*sorted(own), *known]))
-        return dataclasses.replace(self, task=dataclasses.replace(task, **options), **changes)
+        for name in options.keys() - self.task.options.keys():
+            raise PointsetError(unknown_key(name, [*sorted(own), *self.task.options]))
+        task = self.task.changed(**options) if options else self.task
+        return dataclasses.replace(self, **{"task": task, **changes})
 
     def protocol(self) -> dict[str, Any]:
         """Everything that all runs share and that affects their results, as plain data."""
-        task = {"task": self.task.facts.name, "options": dict(self.task.facts.options)}
+        options = {name: value for name, value in self.task.options.items() if name not in self.task.grid}
+        task = {"task": self.task.name, "options": options}
         return task | {"model": self.model.as_dict(), "recipe": self.recipe.as_dict(), "threads": self.threads}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the experiment as plain data."""
-        shared, grid = self.protocol(), self.task.facts.grid
-        task, options = shared.pop("task"), shared.pop("options")
+        """Return the experiment as plain data, with the keys of a file."""
         return {
             "title": self.title,
-            "task": task,
-            **({**grid, **options} if grid else {"options": options}),
+            "task": self.task.name,
+            **self.task.options,
             "models": [{"label": e.label, "name": e.name, **e.changes} for e in self.models],
             "seeds": list(self.seeds),
-            **shared,
+            "model": self.model.as_dict(),
+            "recipe": self.recipe.as_dict(),
+            "threads": self.threads,
         }
+
+
+def _published(task: Task, label: str, rows: Mapping[Any, Sequence[Any]]) -> dict[str | int, Published]:
+    """Return the published values of one row, checked; in a file, sizes are texts."""
+    metrics = {metric.name: metric for metric in task.metrics}
+    published: dict[str | int, Published] = {}
+    for name, values in rows.items():
+        where, key = f"published.{label}.{name}", int(name) if str(name).isdecimal() else name
+        if None not in task.sizes:
+            check(f"the key of {where}", key, Count)
+        elif key not in metrics:
+            raise PointsetError(f"{where} is not of a metric of {task.name}: choose from {', '.join(metrics)}")
+        metric = metrics.get(str(key), task.metrics[0])
+        check(where, values, Shares if metric.share else PublishedNumbers)
+        published[key] = Published(*values)
+    return published
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
@@ -202,5 +229,5 @@ def unknown_key(key: str, known: Sequence[str]) -> str:
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """Return a list as a tuple; any other value as a tuple of one entry."""
-    return tuple(value) if isinstance(value, list) else (value,)
+    """Return a list or a tuple as a tuple; any other value as a tuple of one entry."""
+    return tuple(value) if isinstance(value, list | tuple) else (value,)

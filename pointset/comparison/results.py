@@ -15,13 +15,14 @@ import msgspec
 import numpy as np
 from torch import nn
 
+from pointset.comparison.content import Results
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.metric import Metric, Row, Size, Summary
 from pointset.comparison.pairs import Pair
 from pointset.comparison.ranking import Ranking, rank_models
 from pointset.comparison.runs import Run, of_size
 from pointset.comparison.tables import BOLD, Spreads, as_latex, format_table, make_cells
-from pointset.comparison.task import Results, TaskFacts
+from pointset.comparison.task import Task
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import records
@@ -55,7 +56,7 @@ class Comparison:
         """One line with task, numbers of models and runs, and folder."""
         models = len({run.model for run in self.runs})
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        data = self.experiment.task.facts.title
+        data = self.experiment.task.title
         return (
             f"Comparison of {models} model{'s' * (models != 1)} on {data}: {len(self.runs)} runs "
             f"finished{failed}; in {self.folder}"
@@ -71,7 +72,7 @@ class Comparison:
     def metrics(self) -> list[Metric]:
         """The task's metrics that the runs have."""
         task, runs = self.experiment.task, self.runs
-        measured = task.metrics(runs[0].folder) if runs else task.facts.metrics
+        measured = task.shown_metrics(runs[0].folder) if runs and task.shown_metrics else task.metrics
         return [metric for metric in measured if all(metric.name in run.metrics for run in runs)]
 
     @cached_property
@@ -132,12 +133,12 @@ class Comparison:
         """
         from pointset.comparison.charts import draw_means  # matplotlib, which training does not need
 
-        return draw_means(self.results(points or self.experiment.task.facts.sizes[0]))
+        return draw_means(self.results(points or self.experiment.task.sizes[0]))
 
     def sentences(self) -> list[str]:
         """Return the sentences of each size, and the baselines that no network is significantly better than."""
         experiment, metric = self.experiment, self.metrics[0]
-        baselines = {entry.label for entry in experiment.models if entry.name in experiment.task.facts.baselines}
+        baselines = {entry.label for entry in experiment.models if entry.name in experiment.task.baselines}
         sentences = []
         for size, ranking in self.rankings.items():
             models = {row.model for row in ranking.rows}
@@ -161,18 +162,18 @@ class Comparison:
         seeds = len(experiment.seeds)
         spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
         rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"
-        networks = [entry for entry in experiment.models if entry.name not in task.facts.baselines]
+        networks = [entry for entry in experiment.models if entry.name not in task.baselines]
         options = [entry.options(experiment.model) for entry in networks or experiment.models]
         widths = dict.fromkeys(str(each.dim) for each in options)
         forms = dict.fromkeys(each.attention.form for each in options)
         model = f"width {' and '.join(widths)}, form {' and '.join(forms)}"
-        training, test = _protocol_in_words(task.facts, recipe)
-        caption = f"{task.facts.title}, {seeds} seed{'s' * (seeds > 1)}, {training}{rounded}, {model}; {test}{spread}"
+        training, test = _protocol_in_words(task, recipe)
+        caption = f"{task.title}, {seeds} seed{'s' * (seeds > 1)}, {training}{rounded}, {model}; {test}{spread}"
         left_out = self._left_out()
         return f"{caption}; left out, because they could not be used: {left_out}" if left_out else caption
 
     def _left_out(self) -> str:
-        file = self.folder / f"sets{of_size(self.experiment.task.facts.sizes[0])}.json"  # equal at all sizes
+        file = self.folder / f"sets{of_size(self.experiment.task.sizes[0])}.json"  # equal at all sizes
         if not file.exists():
             return ""
         remedy = "run the comparison in another folder"
@@ -184,7 +185,7 @@ class Comparison:
 
     def run(self, label: str, seed: int, points: Size = None) -> Run:
         """Return a finished run, with its folder and options; `points` defaults to the first size."""
-        points = points or self.experiment.task.facts.sizes[0]
+        points = points or self.experiment.task.sizes[0]
         for run in self.runs:
             if (run.model, run.points, run.seed) == (label, points, seed):
                 return run
@@ -194,7 +195,7 @@ class Comparison:
     def model(self, label: str, seed: int, points: Size = None) -> nn.Module:
         """Return the trained model of a finished run, in evaluation mode; see `run`."""
         run = self.run(label, seed, points)
-        return run.trial.train(self.experiment.recipe).model
+        return self.experiment.task.train(run.trial).model
 
     def results(self, points: Size) -> Results:
         """Return the results of one size, as data for a report."""
@@ -212,30 +213,30 @@ class Comparison:
         )
 
 
-def _protocol_in_words(facts: TaskFacts, recipe: Recipe) -> tuple[str, str]:
+def _protocol_in_words(task: Task, recipe: Recipe) -> tuple[str, str]:
     """Length of a training and set sizes that are not the tested one; the sets and the epoch of the metrics."""
-    if facts.block:
+    if task.block:
         return f"{recipe.steps:,} steps of {recipe.batch_size} sets", "last step"
     length = recipe.length_in_words
     length += f", at least {recipe.least_steps} steps," if recipe.least_steps and not recipe.steps else ""
     length += f" of {recipe.sizes_in_words}" if recipe.sizes_in_words else ""
     epoch = "last epoch" if recipe.patience is None else "best validation epoch"
-    return length, f"every test {facts.sets.removesuffix('s')}, {epoch}"
+    return length, f"every test {task.sets.removesuffix('s')}, {epoch}"
 
 
 def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: bool = True) -> Comparison:
     """Make a comparison of runs that have ended; `measure` also measures costs that no earlier call has saved."""
-    labels, sizes, seeds = experiment.labels, experiment.task.facts.sizes, experiment.seeds
+    task, labels, seeds = experiment.task, experiment.labels, experiment.seeds
     runs = sorted(
         (run for run in outcomes if not run.reason),
-        key=lambda run: (sizes.index(run.points), labels.index(run.model), seeds.index(run.seed)),
+        key=lambda run: (task.sizes.index(run.points), labels.index(run.model), seeds.index(run.seed)),
     )
-    by_size = {size: [run for run in runs if run.points == size] for size in sizes}
+    by_size = {size: [run for run in runs if run.points == size] for size in task.sizes}
     rankings: dict[Size, Ranking] = {}
     for size, group in by_size.items():
         by_model = itertools.groupby(group, key=lambda run: run.model)
-        scores = {model: np.stack([run.trial.scores(run.metrics) for run in own]) for model, own in by_model}
-        rankings |= {size: rank_models(scores, metric=experiment.task.facts.metrics[0])} if scores else {}
+        scores = {model: np.stack([_scores(task, run) for run in own]) for model, own in by_model}
+        rankings |= {size: rank_models(scores, metric=task.metrics[0])} if scores else {}
     return Comparison(
         experiment,
         runs,
@@ -246,10 +247,14 @@ def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: 
     )
 
 
+def _scores(task: Task, run: Run) -> np.ndarray:
+    return task.scores(run.folder) if task.scores else np.array([run.metrics[task.metrics[0].name]])
+
+
 def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, measure: bool) -> dict[str, Cost]:
     """Return costs of the networks that have a finished run: saved by an earlier call, or all measured now."""
     task, threads = experiment.task, experiment.threads
-    trained, baselines = {run.model for run in runs}, task.facts.baselines
+    trained, baselines = {run.model for run in runs}, task.baselines
     entries = [entry for entry in experiment.models if entry.label in trained and entry.name not in baselines]
     file = out / f"costs{of_size(size)}.json"
     remedy = f"delete {file} and run the same command again to measure them"
@@ -261,7 +266,7 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, m
     if measure and not {entry.label for entry in entries} <= set(costs):
         models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries]
         try:
-            elements = size or task.facts.most or 1
+            elements = size or task.largest
             measured = measure_costs(models, elements, threads=threads)
         except Exception as error:  # a user-defined part may raise anything; the finished runs need no costs
             warnings.warn(f"costs were not measured: {type(error).__name__}: {one_line(error, REPEATED)}", stacklevel=2)

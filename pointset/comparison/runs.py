@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -84,14 +83,11 @@ class Run:
         """The test metrics of a finished run, by name."""
         return self.result.metrics
 
-    @cached_property
+    @property
     def trial(self) -> Trial:
         """The run as its task sees it."""
-        return self.experiment.task.trial(self.entry.name, self.options, self.points, self.seed, self.folder)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return all but the open sets."""
-        return {name: value for name, value in self.__dict__.items() if name != "trial"}
+        recipe = self.experiment.recipe
+        return Trial(self.entry.name, self.options, self.points, self.seed, recipe, self.folder)
 
     @property
     def name(self) -> str:
@@ -111,7 +107,7 @@ class Run:
     @property
     def finished(self) -> bool:
         """True if the run is trained and completely tested."""
-        return self.result_file.exists() and self.trial.is_tested
+        return self.result_file.exists() and self.experiment.task.is_tested(self.trial)
 
     @property
     def epochs(self) -> int:
@@ -121,13 +117,13 @@ class Run:
 
     def perform(self) -> Self:
         """Train and test the model; a finished training is not repeated."""
-        recipe, trial, start = self.experiment.recipe, self.trial, time.process_time()
-        fitted = trial.train(recipe)
+        task, trial, start = self.experiment.task, self.trial, time.process_time()
+        fitted = task.train(trial)
         if self.finished:
             return self.read()
         seconds = fitted.work if fitted.history else time.process_time() - start
-        metrics, tested = trial.test(fitted.model, recipe)
-        length = self.experiment.task.facts.length(len(fitted.history), recipe)
+        metrics, tested = task.test(trial, fitted.model)
+        length = task.length(len(fitted.history), trial.recipe)
         result = FinishedRun(metrics, count_parameters(fitted.model), round(seconds, 3), length, tested)
         done = replace(self, result=result)
         records.write_json(self.result_file, done.as_dict())
@@ -184,7 +180,7 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
         models.append((entry, tuple(modules)))
     return [
         Run(experiment, entry, size, seed, out / "runs" / f"{entry.slug}{of_size(size)}-seed{seed}", modules)
-        for seed, size, (entry, modules) in itertools.product(experiment.seeds, task.facts.sizes, models)
+        for seed, size, (entry, modules) in itertools.product(experiment.seeds, task.sizes, models)
     ]
 
 

@@ -1,8 +1,9 @@
-from .anomaly import Anomaly as Anomaly
 from .bundled import bundled_experiment as bundled_experiment
 from .classification import Classification as Classification
 from .clustering import Clustering as Clustering
-from .counting import Counting as Counting
+from .digits import Anomaly as Anomaly
+from .digits import Counting as Counting
+from .experiments import make_task as make_task
 from .experiments import read_experiment as read_experiment
 from .max_regression import MaxRegression as MaxRegression
 from .set_problem import SetBatch as SetBatch

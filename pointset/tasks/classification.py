@@ -1,28 +1,29 @@
 """Classification of point sets as a task: one dataset, one or several set sizes, and the whole test split."""
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 from torch import nn
 
 from pointset.baselines.models import BASELINES
+from pointset.comparison.content import Results, Section
 from pointset.comparison.experiment import TomlTable, as_tuple
 from pointset.comparison.metric import Metric, Size
 from pointset.comparison.rank import PREDICTIONS_CSV
 from pointset.comparison.ranking import ACCURACY
-from pointset.comparison.task import Results, Section, TaskFacts, Trial
+from pointset.comparison.task import Task, Trial
 from pointset.configuration import PointCount, Seed, check, check_once
 from pointset.data.augmentations import recipe_augmentations
 from pointset.data.dataset import load_split
+from pointset.data.leakage import divided_groups, repeated_files
 from pointset.data.options import SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
-from pointset.errors import PointsetError, raise_together
-from pointset.evaluation.predictions import Evaluation, evaluate, load_predictions, save_predictions
+from pointset.errors import PointsetError
+from pointset.evaluation.predictions import evaluate, load_predictions, save_predictions
 from pointset.evaluation.robustness import ROBUSTNESS, robustness_of, write_robustness
 from pointset.training.fitting import fit
 from pointset.training.loop import Fitted
@@ -32,84 +33,6 @@ from pointset.zoo.models import create_for
 from pointset.zoo.names import parse_name, used_options
 from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import list_pretrained
-
-
-@dataclass(frozen=True)
-class ShapeTrial(Trial):
-    """A run of `Classification`."""
-
-    task: "Classification"
-
-    @cached_property
-    def test_sets(self) -> PointSets:
-        """The test split."""
-        return self.task.load("test", self.size)
-
-    def train(self, recipe: Recipe) -> Fitted:
-        """Train on the training split; the seed determines weights, order, subsets, augmentation and dropout."""
-        train = self.task.load("train", self.size)
-        model = make_model(self.model, train, self.options, self.seed)
-        return fit(model, train, recipe, seed=self.seed, run=self.folder, progress=False)
-
-    def test(self, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
-        """Save the predictions on every test shape, and errors on corrupted and smaller sets; return the metrics."""
-        evaluation = evaluate(model, self.test_sets)
-        save_predictions(evaluation, self.folder)
-        if not self.is_tested:
-            write_robustness(self.folder, model, self.test_sets)
-        values = evaluation.summary() | ({"rank_error": evaluation.rank_error} if recipe.ordered else {})
-        metrics = {metric.name: values[metric.name] for metric in METRICS if metric.name in values}
-        return metrics, len(evaluation.labels)
-
-    @property
-    def is_tested(self) -> bool:
-        """True if robustness is not requested for this run, or is already saved."""
-        return self.seed not in self.task.robustness_seeds or (self.folder / ROBUSTNESS).exists()
-
-    @cached_property
-    def predictions(self) -> Evaluation:
-        """The predictions that are saved in the folder."""
-        return load_predictions(self.folder)
-
-    def scores(self, metrics: Mapping[str, float]) -> np.ndarray:
-        """True for each test shape that is classified correctly."""
-        return self.predictions.right
-
-    def tables(self, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """Return the rows of classes.csv, predictions.csv, and robustness.csv if there were corrupted and smaller sets.
-
-        In classes.csv, `shapes` is the number of test shapes of a class. In robustness.csv, `test` is a corruption and
-        `level` its severity (0 for clean sets); or `test` is "points" and `level` the number of points.
-        """
-        run = self.predictions
-        counts = dict(zip(run.classes, np.bincount(run.labels, minlength=len(run.classes)).tolist(), strict=True))
-        classes = [
-            {**columns, "class": name, "shapes": counts[name], "accuracy": accuracy}
-            for name, accuracy in run.per_class.items()
-        ]
-        place = {"model": columns["model"], "seed": columns["seed"]}
-        if len(self.task.points) > 1:
-            place["data"] = f"{columns['points']} points"
-        answers = zip(run.names, run.labels, run.predictions, strict=True)
-        predictions = [
-            {"item": item, "label": run.classes[label], "prediction": run.classes[predicted], **place}
-            for item, label, predicted in answers
-        ]
-        errors: list[tuple[str, int, float]] = []
-        for tested in robustness_of({0: self.folder}).values():
-            errors += [("clean", 0, tested.clean_error)]
-            errors += [(name, level, error) for name, of in tested.errors.items() for level, error in of.items()]
-            errors += [("points", size, 1.0 - accuracy) for size, accuracy in tested.by_size.items()]
-        robustness = [{**columns, "test": test, "level": level, "error": error} for test, level, error in errors]
-        return {"classes.csv": classes, PREDICTIONS_CSV: predictions} | (
-            {"robustness.csv": robustness} if robustness else {}
-        )
-
-
-def make_model(name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
-    """Return a zoo model for the classes of sets; a trained model, by its whole name, keeps its own options."""
-    return create_for(sets, name, None if name in list_pretrained() else options, seed=seed)
-
 
 _share = partial(Metric, digits=1, share=True, detailed=False)
 _score = partial(Metric, higher_is_better=False, digits=3, spread=False, detailed=False, brief=False)
@@ -131,7 +54,13 @@ UNBALANCED = 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class Classification:
-    """Predict the class of a point set; the models are those of the zoo."""
+    """Predict the class of a point set; the models are those of the zoo.
+
+    Example:
+        >>> task = pointset.tasks.Classification(data="shapes10", points=(128,)).task
+        >>> task.title, task.sizes
+        ('shapes10, 128 points', (128,))
+    """
 
     data: str = "shapes10"
     """The name of a dataset card, or a folder."""
@@ -141,10 +70,8 @@ class Classification:
     """Options of the sets; their size is ignored."""
     robustness_seeds: tuple[int, ...] = ()
     """Seeds whose models are also tested on corrupted and on smaller sets."""
-
-    name: ClassVar[str] = "classification"
-    TUPLES: ClassVar[tuple[str, ...]] = ("points", "robustness_seeds")
-    """Fields that are tuples, for which a file has lists."""
+    loaded: dict[tuple[str, Size], PointSets] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Splits that were loaded, by split and size; they go to worker processes with the task."""
 
     def __post_init__(self) -> None:
         check("data", self.data, str)
@@ -161,98 +88,161 @@ class Classification:
             )
 
     @classmethod
-    def from_file(cls, options: Mapping[str, Any]) -> Self:
-        """Make a task from options as written in a file."""
-        fields = dict(options)
-        check("sets", fields.get("sets", {}), TomlTable)
-        if "points" in fields.get("sets", {}):
+    def make(cls, **options: Any) -> Task:
+        """Make the task from options as written in a file."""
+        sets = options.pop("sets", {})
+        if isinstance(sets, Mapping) and "points" in sets:
             raise PointsetError("sets.points is not allowed: give set sizes as points, beside models")
-        for name in set(cls.TUPLES) & fields.keys():
-            fields[name] = as_tuple(fields[name])
-        if "sets" in fields:
-            fields["sets"] = DataOptions.from_dict(fields["sets"])
-        return cls(**fields)
+        if not isinstance(sets, DataOptions):
+            check("sets", sets, TomlTable)
+            sets = DataOptions.from_dict(sets)
+        options = {name: as_tuple(value) if name != "data" else value for name, value in options.items()}
+        return cls(**options, sets=sets).task
 
     @property
-    def facts(self) -> TaskFacts:
-        """The options that determine the data are its name and those of the sets, without the size."""
+    def task(self) -> Task:
+        """The task, for `pointset.comparison.Experiment`."""
         sets = self.sets.as_dict()
         del sets["points"]
-        return TaskFacts(
-            name=self.name,
+        grid = {"points": list(self.points), "robustness_seeds": list(self.robustness_seeds)}
+        return Task(
+            name="classification",
             title=f"{Path(self.data).name}, {' / '.join(map(str, self.points))} points",
-            metrics=METRICS,
             sets="shapes",
-            options={"data": self.data, "sets": sets},
-            grid={name: list(getattr(self, name)) for name in self.TUPLES},
+            metrics=METRICS,
+            options={**grid, "data": self.data, "sets": sets},
+            grid=tuple(grid),
             sizes=self.points,
             baselines=BASELINES,
+            make=self.make,
+            recipe=make_recipe,
+            zoo_name=zoo_name,
+            used_options=row_options,
+            build=self.build,
+            prepare=self.prepare,
+            train=self.train,
+            test=self.test,
+            is_tested=self.is_tested,
+            scores=scores,
+            shown_metrics=shown_metrics,
+            tables=self.tables,
+            sections=sections,
+            notes=self.notes,
         )
 
-    def sets_of(self, size: Size) -> DataOptions:
-        """Return the options of sets with one size."""
+    def load(self, split: str, size: Size, progress: bool = False) -> PointSets:
+        """Return one split in sets of a size, loaded once."""
         assert size is not None, "every run has a size of set"
-        return replace(self.sets, points=size)
-
-    @cached_property
-    def loaded(self) -> dict[tuple[str, Size], PointSets]:
-        """Splits that were loaded, by split and size; they go to worker processes with the task."""
-        return {}
-
-    def load(self, split: str, size: Size) -> PointSets:
-        """Return one split in sets of a size, loaded once; without warnings, which `prepare` has already shown."""
         if (split, size) not in self.loaded:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)
-                self.loaded[split, size] = load_split(self.data, split, self.sets_of(size), progress=False)
+            options = replace(self.sets, points=size)
+            self.loaded[split, size] = load_split(self.data, split, options, progress=progress)
         return self.loaded[split, size]
-
-    def recipe(self, **changes: Any) -> Recipe:
-        return Recipe.from_dict(changes)
-
-    def for_seeds(self, seeds: Sequence[int], recipe: Recipe) -> Self:
-        """Return the task with the robustness seeds among these; a PointsetError for unknown augmentations."""
-        recipe_augmentations(recipe.augment)
-        return replace(self, robustness_seeds=tuple(seed for seed in self.robustness_seeds if seed in seeds))
-
-    def zoo_name(self, model: str) -> str:
-        """Return the name itself, or for a trained model, from which training starts, the name before the dot."""
-        name = model.partition(".")[0] if model in list_pretrained() else model
-        parse_name(name)
-        return name
-
-    def used_options(self, model: str) -> set[str]:
-        return used_options(self.zoo_name(model))
 
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
         """Load both splits before the workers start, which builds missing point caches, and describe them."""
-        options = self.sets_of(size)
-
-        def load(split: str) -> None:
-            self.loaded[split, size] = load_split(self.data, split, options, progress=progress)
-
-        raise_together(*(partial(load, split) for split in SPLITS))
-        train, test = (self.loaded[split, size] for split in SPLITS)
+        recipe_augmentations(recipe.augment)
+        train, test = (self.load(split, size, progress) for split in SPLITS)
         require_sizes(train, recipe)
         require_classes(train)
         return {f"{sets.split}_sets": sets.describe() for sets in (train, test)}
 
-    def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
+    def build(self, model: str, options: ModelOptions, seed: int, size: Size) -> nn.Module:
         """Return a zoo model for the classes of the data."""
         return make_model(model, self.load("test", size), options, seed)
 
-    def trial(self, model: str, options: ModelOptions, size: Size, seed: int, folder: Path) -> ShapeTrial:
-        return ShapeTrial(self, model, options, size, seed, folder)
+    def train(self, trial: Trial) -> Fitted:
+        """Train on the training split; the seed determines weights, order, subsets, augmentation and dropout."""
+        train = self.load("train", trial.size)
+        model = make_model(trial.model, train, trial.options, trial.seed)
+        return fit(model, train, trial.recipe, seed=trial.seed, run=trial.folder, progress=False)
 
-    def metrics(self, folder: Path) -> Sequence[Metric]:
-        """Mean-class accuracy stands beside accuracy if the test classes are unbalanced."""
-        counts = np.unique(load_predictions(folder).labels, return_counts=True)[1]
-        unbalanced = bool(counts.max() > UNBALANCED * counts.min())
-        mean_class = replace(MEAN_CLASS, shown=unbalanced, brief=unbalanced)
-        return [mean_class if metric == MEAN_CLASS else metric for metric in METRICS]
+    def test(self, trial: Trial, model: nn.Module) -> tuple[dict[str, float], int]:
+        """Save the predictions on every test shape, and errors on corrupted and smaller sets; return the metrics."""
+        test = self.load("test", trial.size)
+        evaluation = evaluate(model, test)
+        save_predictions(evaluation, trial.folder)
+        if not self.is_tested(trial):
+            write_robustness(trial.folder, model, test)
+        values = evaluation.summary() | ({"rank_error": evaluation.rank_error} if trial.recipe.ordered else {})
+        metrics = {metric.name: values[metric.name] for metric in METRICS if metric.name in values}
+        return metrics, len(evaluation.labels)
 
-    def sections(self, results: Results) -> Iterator[Section]:
-        """Learning curves, smaller and corrupted sets, calibration, classes, mistakes."""
-        from pointset.tasks.classification_report import sections  # matplotlib and scipy, which training does not need
+    def is_tested(self, trial: Trial) -> bool:
+        """Return True if robustness is not requested for the run, or is already saved."""
+        return trial.seed not in self.robustness_seeds or (trial.folder / ROBUSTNESS).exists()
 
-        return sections(results)
+    def tables(self, folder: Path, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+        """Return the rows of classes.csv, predictions.csv, and robustness.csv if there were corrupted and smaller sets.
+
+        In classes.csv, `shapes` is the number of test shapes of a class. In robustness.csv, `test` is a corruption and
+        `level` its severity (0 for clean sets); or `test` is "points" and `level` the number of points.
+        """
+        run = load_predictions(folder)
+        counts = np.bincount(run.labels, minlength=len(run.classes)).tolist()
+        shapes = dict(zip(run.classes, counts, strict=True))
+        classes = [
+            {**columns, "class": name, "shapes": shapes[name], "accuracy": accuracy}
+            for name, accuracy in run.per_class.items()
+        ]
+        place = {"model": columns["model"], "seed": columns["seed"]}
+        if len(self.points) > 1:
+            place["data"] = f"{columns['points']} points"
+        answers = zip(run.names, run.labels, run.predictions, strict=True)
+        predictions = [
+            {"item": item, "label": run.classes[label], "prediction": run.classes[predicted], **place}
+            for item, label, predicted in answers
+        ]
+        tables = {"classes.csv": classes, PREDICTIONS_CSV: predictions}
+        for tested in robustness_of({0: folder}).values():
+            errors = [("clean", 0, tested.clean_error)]
+            errors += [(name, level, error) for name, of in tested.errors.items() for level, error in of.items()]
+            errors += [("points", size, 1.0 - accuracy) for size, accuracy in tested.by_size.items()]
+            tables["robustness.csv"] = [
+                {**columns, "test": test, "level": level, "error": error} for test, level, error in errors
+            ]
+        return tables
+
+    def notes(self) -> list[str]:
+        """Return sentences about leakage from the training split."""
+        return [*repeated_files(self.data, self.sets), *divided_groups(self.load("train", self.points[0]))]
+
+
+def make_model(name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
+    """Return a zoo model for the classes of sets; a trained model, by its whole name, keeps its own options."""
+    return create_for(sets, name, None if name in list_pretrained() else options, seed=seed)
+
+
+def make_recipe(**changes: Any) -> Recipe:
+    """Return the default recipe with changes."""
+    return Recipe.from_dict(changes)
+
+
+def zoo_name(model: str) -> str:
+    """Return the name itself, or for a trained model, from which training starts, the name before the dot."""
+    name = model.partition(".")[0] if model in list_pretrained() else model
+    parse_name(name)
+    return name
+
+
+def row_options(model: str) -> set[str]:
+    """Return the fields of `ModelOptions` that a model is built from."""
+    return used_options(zoo_name(model))
+
+
+def scores(folder: Path) -> np.ndarray:
+    """Return which test shapes are classified correctly, from the predictions in the folder of a run."""
+    return load_predictions(folder).right
+
+
+def shown_metrics(folder: Path) -> Sequence[Metric]:
+    """Return all metrics; the mean-class accuracy is shown if the test classes are unbalanced."""
+    counts = np.unique(load_predictions(folder).labels, return_counts=True)[1]
+    unbalanced = bool(counts.max() > UNBALANCED * counts.min())
+    return [replace(one, shown=unbalanced, brief=unbalanced) if one == MEAN_CLASS else one for one in METRICS]
+
+
+def sections(results: Results) -> Iterator[Section]:
+    """Yield learning curves, smaller and corrupted sets, calibration, classes, mistakes."""
+    from pointset.tasks.classification_report import sections  # matplotlib and scipy, which training does not need
+
+    return sections(results)

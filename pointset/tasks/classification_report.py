@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pointset.comparison.charts import learning_curves, style
+from pointset.comparison.content import Results, Section
 from pointset.comparison.tables import Table
-from pointset.comparison.task import Results, Section
 from pointset.evaluation import calibration
 from pointset.evaluation.predictions import load_predictions
 from pointset.evaluation.robustness import robustness_of, robustness_table
@@ -85,7 +85,7 @@ def calibration_table(results: Results) -> Table:
 
 def class_table(results: Results) -> Table:
     """For each class, its number of test shapes and the accuracy of the best models, mean over seeds."""
-    shown = results.shown(MOST_SHOWN)
+    shown = results.best(MOST_SHOWN)
     runs = {label: [load_predictions(folder) for folder in results.folders[label].values()] for label in shown}
     first = next(iter(runs.values()))[0]
     counts = np.bincount(first.labels, minlength=len(first.classes))
@@ -105,7 +105,7 @@ def class_table(results: Results) -> Table:
 
 def reliability_section(results: Results) -> Figure | None:
     """Accuracy against confidence, one panel for each of the best models (first seed); dot area shows the share."""
-    shown = results.shown(MOST_SHOWN)
+    shown = results.best(MOST_SHOWN)
     figure, panels = make_panels(len(shown), 4, 1.75, sharey=True)
     for axes, label in zip(panels, shown, strict=True):
         run, color = load_predictions(results.first(label)), style(results, label)["color"]

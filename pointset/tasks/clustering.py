@@ -17,7 +17,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -109,7 +109,6 @@ TEST_BATCHES, WATCHED_BATCHES, TEST_SEED = 100, 10, 0x6D06
 EQUIVARIANT_LAYERS = 4
 
 
-@dataclass(frozen=True)
 class Clustering(SetProblem):
     """Predict the mixture from which a set was drawn.
 
@@ -120,10 +119,10 @@ class Clustering(SetProblem):
     The table has no row for rFFp; its four layers are our choice.
     """
 
-    name: ClassVar[str] = "clustering"
-    title: ClassVar[str] = "Amortised clustering of mixtures of Gaussians"
-    measured: ClassVar[Sequence[Metric]] = (Metric("LL0", higher_is_better=True), Metric("LL1", higher_is_better=True))
-    rows: ClassVar[Sequence[str]] = (
+    name = "clustering"
+    title = "Amortised clustering of mixtures of Gaussians"
+    metrics = (Metric("LL0", higher_is_better=True), Metric("LL1", higher_is_better=True))
+    rows = (
         "rFF + mean",
         "rFFp-mean + mean",
         "rFFp-max + max",
@@ -133,24 +132,18 @@ class Clustering(SetProblem):
         "SAB + PMA4",
         "ISAB16 + PMA4",
     )
-    most: ClassVar[int] = MOST_SIZE
+    largest = MOST_SIZE
 
-    def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
+    def build(self, row: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """Return the model of a row: [B, n, 2] -> [B, 4 * 5], the input of `mixture_of`."""
-        encoder, pooling = parts_of(model)
+        encoder, pooling = parts_of(row)
         if encoder == "rffp" and pooling in ("mean", "max"):
-            return seeded(seed, lambda: equivariant_model(pooling, options))
+            return seeded(seed, lambda: equivariant_model("mean" if pooling == "mean" else "max", options))
         head = head_of_seeds if pooling == f"pma{COMPONENTS}" else lambda width: head_of_one(width, options.dim)
-        network = row_model(model, DIMENSIONS, options, seed, head)
+        network = row_model(row, DIMENSIONS, options, seed, head)
         if encoder == "rffp":
             network.encoder = seeded(seed, lambda: Encoder(positioned_layers("max", options)), ENCODER)
         return network
-
-    def used_options(self, row: str) -> set[str]:
-        encoder, pooling = parts_of(row)
-        if encoder == "rffp" and pooling in ("mean", "max"):
-            return {"dim", "layers", "dropout"}
-        return super().used_options(row)
 
     def describe(self) -> dict[str, Any]:
         return {"components": COMPONENTS, "dimensions": DIMENSIONS, "sizes": [LEAST_SIZE, MOST_SIZE]}
@@ -216,9 +209,8 @@ def positioned_layers(statistic: Statistic, options: ModelOptions) -> list[nn.Mo
     return [PositionedEquivariantLayer(*pair, statistic) for pair in itertools.pairwise(widths)]
 
 
-def equivariant_model(pooling: str, options: ModelOptions) -> SetClassifier:
+def equivariant_model(statistic: Statistic, options: ModelOptions) -> SetClassifier:
     """Return the rFFp model whose layers and pooling use the same statistic, "mean" or "max"."""
-    statistic: Statistic = "mean" if pooling == "mean" else "max"
     encoder = positioned_layers(statistic, options)
     head = nn.Sequential(nn.Flatten(), Dropout(options.dropout_rate), head_of_one(options.dim, options.dim))
     return SetClassifier(encoder, MeanPool() if statistic == "mean" else MaxPool(), head, DIMENSIONS)

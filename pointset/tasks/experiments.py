@@ -16,12 +16,11 @@
 TOML has no null: "none" means None for fields that allow it, as in `clip_norm = "none"`.
 """
 
-import dataclasses
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
@@ -29,17 +28,17 @@ from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment, TomlTable, as_tuple, unknown_key
 from pointset.comparison.results import Comparison
 from pointset.comparison.runs import EXPERIMENT
+from pointset.comparison.task import Task
 from pointset.configuration import Cores, check
 from pointset.data.options import DataOptions
 from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
 from pointset.runs import records
 from pointset.runs.files import MOST_SETTINGS, read_file
 from pointset.runs.workers import Workers
-from pointset.tasks.anomaly import Anomaly
 from pointset.tasks.bundled import Options, bundled_experiment
 from pointset.tasks.classification import Classification
 from pointset.tasks.clustering import Clustering
-from pointset.tasks.counting import Counting
+from pointset.tasks.digits import Anomaly, Counting
 from pointset.tasks.max_regression import MaxRegression
 from pointset.training.recipe import Recipe
 from pointset.zoo.names import load_files
@@ -47,7 +46,13 @@ from pointset.zoo.options import ModelOptions
 
 SHAPES10: Final = "shapes10"
 """The embedded dataset, the default of `compare`."""
-TASKS: dict[str, Any] = {task.name: task for task in (Classification, MaxRegression, Clustering, Counting, Anomaly)}
+TASKS: Mapping[str, Any] = {
+    "classification": Classification,
+    "max-regression": MaxRegression,
+    "clustering": Clustering,
+    "counting": Counting,
+    "anomaly": Anomaly,
+}
 KEYS: Mapping[str, Any] = {
     "title": str,
     "task": str,
@@ -56,7 +61,6 @@ KEYS: Mapping[str, Any] = {
     "threads": Cores,
     "model": TomlTable,
     "recipe": TomlTable,
-    "options": TomlTable,
     "published": Annotated[dict[str, dict[str, Any]], Meta(description="a table for each model")],
 }
 """Keys of an experiment's file for every task, and their types; other keys are options of the task."""
@@ -138,23 +142,13 @@ def compare(
         str(data),
         models,
         points=tuple(points) if isinstance(points, Iterable) else (points,),
-        sets=_checked("data_options", data_options, DataOptions),
-        model=_checked("model_options", model_options, ModelOptions),
-        recipe=_checked("recipe", recipe, Recipe),
+        sets=data_options or {},
+        model=model_options or {},
+        recipe=recipe or {},
         seeds=tuple(seeds),
         threads=threads,
     )
     return run_experiment(experiment, out, Workers(workers, scheduler), progress=progress, report=report)
-
-
-T = TypeVar("T", DataOptions, ModelOptions, Recipe)
-
-
-def _checked(name: str, value: Any, kind: type[T]) -> T | Mapping[str, Any]:
-    """Return options or a mapping of changes; a PointsetError for anything else."""
-    if not isinstance(value, kind | Mapping | None):
-        raise PointsetError(f"{name} must be {kind.__name__}, a mapping of changes, or None, got {quoted(value)}")
-    return {} if value is None else value
 
 
 def default_experiment(
@@ -172,27 +166,25 @@ def default_experiment(
     Options are given whole, or as a mapping of changes to those of the file; `changes` are fields of `Experiment`.
     """
     usual = read_content(bundled_experiment("quick" if data == SHAPES10 else "own"))
-    size = {"points": max(points)} if points and isinstance(sets, Mapping) else {}
+    given: dict[str, Any] = {"sets": sets, "model": model, "recipe": recipe}
+    whole = {name: value for name, value in given.items() if not isinstance(value, Mapping)}
     base = Options(
-        _or(sets, DataOptions.from_dict(usual.get("sets", {}) | {"points": usual["points"][0]})),
-        _or(model, ModelOptions.from_dict(usual["model"])),
-        _or(recipe, Recipe.from_dict(usual["recipe"])),
-    )
-    changed = [given if isinstance(given, Mapping) else {} for given in (sets, model, recipe)]
-    options = base.changed({**changed[0], **size}, changed[1], changed[2])
+        DataOptions.from_dict({**usual.get("sets", {}), "points": usual["points"][0]}),
+        ModelOptions.from_dict(usual["model"]),
+        Recipe.from_dict(usual["recipe"]),
+    )._replace(**whole)
+    partly = {name: {} if name in whole else dict(value) for name, value in given.items()}
+    if points and "sets" not in whole:
+        partly["sets"]["points"] = max(points)
+    options = base.changed(**partly)._replace(**whole)
     title = usual["title"] if data == SHAPES10 and models is None else ""
-    fields: dict[str, Any] = {"title": title, "seeds": tuple(usual["seeds"]), **changes}
-    return Experiment(
-        task=Classification(data=data, points=tuple(points) or (options.sets.points,), sets=options.sets),
-        models=tuple(map(Entry.of, usual["models"] if models is None else models)),
+    return Experiment.of(
+        Classification(data=data, points=tuple(points) or (options.sets.points,), sets=options.sets).task,
+        usual["models"] if models is None else models,
         model=options.model,
-        recipe=recipe if isinstance(recipe, Recipe) else options.recipe,
-        **fields,
+        recipe=options.recipe,
+        **{"title": title, "seeds": tuple(usual["seeds"]), **changes},
     )
-
-
-def _or(given: Any, default: Any) -> Any:
-    return default if isinstance(given, Mapping) else given
 
 
 def read_experiment(path: str | Path, **changes: Any) -> Experiment:
@@ -244,31 +236,42 @@ def read_content(path: str | Path) -> dict[str, Any]:
 
 
 def experiment_from(content: Mapping[str, Any], whole: bool = False) -> Experiment:
-    """Return the experiment that the content of a file describes; `whole` if its recipe has all fields."""
-    for key, value in content.items():
-        if key in KEYS:
-            check(key, value, KEYS[key])
-    name, inside = content.get("task", Classification.name), content.get("options", {})
-    if name not in TASKS:
-        raise PointsetError(f"no task is called {quoted(name)}: use {', '.join(TASKS)}")
-    beside = {key: value for key, value in content.items() if key not in KEYS}
-    known = [field.name for field in dataclasses.fields(TASKS[name])]
-    for option in [*inside, *beside]:
-        if option not in known:
-            raise PointsetError(unknown_key(option, [*KEYS, *known]))
-        if option in inside and option in beside:
-            raise PointsetError(f"{quoted(option)} is given both inside and outside of [options]: give it once")
-    task = TASKS[name].from_file(inside | beside)
+    """Return the experiment that the content of a file describes; `whole` if a comparison has saved it."""
+    for key in KEYS.keys() & content.keys():
+        check(key, content[key], KEYS[key])
+    task = make_task(content.get("task", "classification"), **{key: content[key] for key in content if key not in KEYS})
     fields = {key: content[key] for key in ("title", "threads", "models", "published") if key in content}
     if "seeds" in content:
         fields["seeds"] = as_tuple(content["seeds"])
     if "model" in content:
         fields["model"] = ModelOptions.from_dict(content["model"])
-    if "recipe" in content:
+    if "recipe" in content:  # a saved one has all fields
         recipe = content["recipe"]
         fields["recipe"] = Recipe.from_dict(recipe) if whole else task.recipe(**recipe)
-    robust = set(getattr(task, "robustness_seeds", ()))
-    if unknown := robust - set(fields.get("seeds", robust)):
-        seeds = list(fields["seeds"])
+    experiment = Experiment.of(task, **fields)
+    robust = set(task.options.get("robustness_seeds", ()))
+    if not whole and (unknown := robust - set(experiment.seeds)):
+        seeds = list(experiment.seeds)
         raise PointsetError(f"robustness_seeds must be among the seeds {seeds}, got {sorted(unknown)}")
-    return Experiment(task=task, **fields)
+    return experiment
+
+
+def make_task(name: str, **options: Any) -> Task:
+    """Make a task by its name.
+
+    Args:
+        name: "classification", "max-regression", "clustering", "counting" or "anomaly".
+        options: fields of `Classification`; the others have none.
+
+    Returns:
+        The task, for `Experiment.of`.
+
+    Raises:
+        PointsetError: the task or an option is unknown, or an option has a wrong value.
+    """
+    if name not in TASKS:
+        raise PointsetError(f"no task is called {quoted(name)}: use {', '.join(TASKS)}")
+    task: Task = TASKS[name]().task
+    for option in options.keys() - task.options.keys():
+        raise PointsetError(unknown_key(option, [*KEYS, *task.options]))
+    return task.changed(**options)

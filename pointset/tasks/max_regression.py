@@ -1,8 +1,6 @@
 """Max regression: the largest of up to ten numbers (Set Transformer, arXiv 1810.00825, section 5.1)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +13,6 @@ from pointset.tasks.set_problem import SetBatch, SetProblem, fully_connected, pa
 from pointset.zoo.options import ModelOptions
 
 LARGEST_SET = 10
-"""Largest set."""
 RANGE = 100.0
 """Elements are uniform in [0, RANGE]."""
 TEST_SEED = 0x3A
@@ -23,7 +20,6 @@ TEST_SETS = 1000
 """Number of test sets of each size."""
 
 
-@dataclass(frozen=True)
 class MaxRegression(SetProblem):
     """Predict max x for x_1 ... x_n uniform in [0, 100], n uniform in 1 ... 10; the loss is the absolute error.
 
@@ -35,16 +31,16 @@ class MaxRegression(SetProblem):
     draws integers from 1 to 99, and trains for 500 steps of 1,024 sets at a learning rate of 1e-4.
     """
 
-    name: ClassVar[str] = "max-regression"
-    title: ClassVar[str] = "Max regression"
-    measured: ClassVar[Sequence[Metric]] = (Metric("MAE", higher_is_better=False),)
-    rows: ClassVar[Sequence[str]] = ("rFF + mean", "rFF + sum", "rFF + max", "SAB + PMA")
-    most: ClassVar[int] = LARGEST_SET
+    name = "max-regression"
+    title = "Max regression"
+    metrics = (Metric("MAE", higher_is_better=False),)
+    rows = ("rFF + mean", "rFF + sum", "rFF + max", "SAB + PMA")
+    largest = LARGEST_SET
 
-    def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
+    def build(self, row: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
         """Return the model of a row: [B, n, 1] -> [B, 1]."""
-        hidden = () if parts_of(model)[1].startswith("pma") else (options.dim,)
-        return row_model(model, 1, options, seed, lambda width: fully_connected(width, *hidden, 1))
+        hidden = () if parts_of(row)[1].startswith("pma") else (options.dim,)
+        return row_model(row, 1, options, seed, lambda width: fully_connected(width, *hidden, 1))
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
         size = int(torch.randint(1, LARGEST_SET + 1, (), generator=generator))

@@ -6,21 +6,18 @@ pooling of the zoo, with the head of the problem.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from pointset.comparison.content import Results, Section
 from pointset.comparison.metric import Metric, Size
-from pointset.comparison.task import Results, Section, TaskFacts, Trial
+from pointset.comparison.task import Task, Trial
 from pointset.data.batches import epoch_generator, mixed_seed
 from pointset.errors import PointsetError, quoted
 from pointset.nn.layers import Dropout, in_evaluation_mode
@@ -41,6 +38,10 @@ USUAL_MODEL = ModelOptions(dim=64, dropout=0.0, initial="xavier")
 UNUSED = {"epochs", "least_steps", "validation", "patience", "train_points", "last_points"}
 UNUSED |= {"label_smoothing", "class_weights", "augment"}
 """Fields of `Recipe` without a meaning when each step has new sets."""
+CURVES_TEXT = (
+    "Lines are means over seeds, bands reach from the lowest to the highest; the start of a training may lie outside "
+    "of a panel."
+)
 
 
 class SetBatch(NamedTuple):
@@ -89,21 +90,22 @@ def task_recipe(**changes: Any) -> Recipe:
 
 
 class SetProblem(ABC):
-    """Base class of set problems, as tasks of the comparison engine; see `pointset.comparison.task.Task`.
-
-    Rows are names of models, such as "ISAB16 + PMA" or "isab16-pma"; see `row_model`.
-    """
+    """A problem whose sets are drawn at random. Other processes must be able to import its class."""
 
     name: ClassVar[str]
     title: ClassVar[str]
-    measured: ClassVar[Sequence[Metric]]
+    metrics: ClassVar[Sequence[Metric]]
     """All metrics; the first one ranks the rows."""
     rows: ClassVar[Sequence[str]]
-    """Default models of an experiment."""
-    most: ClassVar[int]
+    """Default models of an experiment, such as "ISAB16 + PMA"."""
+    largest: ClassVar[int]
     """Number of elements of the largest set."""
     block: ClassVar[int] = 1000
     """Number of steps between checkpoints and lines of the history; a block takes the place of an epoch."""
+
+    @abstractmethod
+    def build(self, row: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
+        """Return the model of a row; see `row_model`."""
 
     @abstractmethod
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
@@ -122,7 +124,7 @@ class SetProblem(ABC):
         """Return the metrics, by name, of the outputs of a model for some batches."""
 
     def watched_sets(self) -> Sequence[SetBatch]:
-        """Sets on which the metrics are computed after each block of steps, for learning curves."""
+        """Return sets on which the metrics are computed after each block of steps, for learning curves."""
         return ()
 
     def describe(self) -> dict[str, Any]:
@@ -130,103 +132,73 @@ class SetProblem(ABC):
         return {}
 
     @property
-    def facts(self) -> TaskFacts:
-        return TaskFacts(
+    def task(self) -> Task:
+        """The problem as a task of the comparison engine."""
+        return Task(
             name=self.name,
             title=self.title,
-            metrics=self.measured,
-            sets="sets",
-            options=dataclasses.asdict(self),  # type: ignore[call-overload]  # subclasses are dataclasses
-            most=self.most,
-            block=self.block,
+            metrics=self.metrics,
             rows=self.rows,
             model=USUAL_MODEL,
+            largest=self.largest,
+            block=self.block,
+            recipe=task_recipe,
+            zoo_name=zoo_name_of,
+            used_options=row_options,
+            build=self.build,
+            prepare=self._prepare,
+            train=self._train,
+            test=self._test,
+            sections=self._sections,
         )
 
-    @classmethod
-    def from_file(cls, options: Mapping[str, Any]) -> Self:
-        """Make a task from options as written in a file."""
-        return cls(**options)
+    def measure(self, model: nn.Module, batches: Sequence[SetBatch]) -> dict[str, float]:
+        """Return the metrics of a model on some sets, computed in evaluation mode."""
+        device = next(model.parameters()).device
+        with torch.no_grad(), in_evaluation_mode(model):
+            there = [batch.to(device) for batch in batches]
+            outputs = [model(batch.X, batch.mask).float().cpu() for batch in there]
+        values = self.score(outputs, batches)
+        return {metric.name: float(values[metric.name]) for metric in self.metrics}
 
-    def zoo_name(self, row: str) -> str:
-        return "-".join(parts_of(row))
-
-    def used_options(self, row: str) -> set[str]:
-        return used_options(self.zoo_name(row)) - CLASSIFIER
-
-    def recipe(self, **changes: Any) -> Recipe:
-        return task_recipe(**changes)
-
-    def for_seeds(self, seeds: Sequence[int], recipe: Recipe) -> Self:
-        """Return the task itself; a PointsetError if the recipe has no steps."""
+    def _prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
         if recipe.steps is None:
             raise PointsetError(f"{self.name} is trained by steps, not epochs: give steps in its recipe")
-        return self
-
-    def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
         return {"sets": self.describe()}
 
-    @abstractmethod
-    def build(self, model: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """Return the model of a row."""
-
-    def trial(self, model: str, options: ModelOptions, size: Size, seed: int, folder: Path) -> SetTrial:
-        return SetTrial(self, model, options, size, seed, folder)
-
-    def metrics(self, folder: Path) -> Sequence[Metric]:
-        return self.measured
-
-    def sections(self, results: Results) -> Iterator[Section]:
-        """Yield the learning curves of the loss and the metrics."""
-        from pointset.comparison.charts import learning_curves  # matplotlib, which training does not need
-
-        def steps(epoch: int) -> int:
-            return self.facts.length(epoch, results.recipe)
-
-        columns = {"loss": "training loss", **{metric.name: metric.title for metric in self.measured}}
-        chart = learning_curves(results, columns, steps, "steps", shares=False)
-        yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
-
-
-@dataclass(frozen=True)
-class SetTrial(Trial):
-    """A run of a set problem."""
-
-    task: SetProblem
-
-    def train(self, recipe: Recipe) -> Fitted:
+    def _train(self, trial: Trial) -> Fitted:
         """Train on sets that depend only on (seed, step)."""
 
         def description() -> dict[str, Any]:
             """For repeating the run, with the keys that `pointset.training.checkpoints` compares."""
-            model = {"task": self.task.name, "row": self.model, "options": self.options.as_dict()}
-            modules = source_digests(self.task.zoo_name(self.model), self.options)
+            model = {"task": self.name, "row": trial.model, "options": trial.options.as_dict()}
+            modules = source_digests(zoo_name_of(trial.model), trial.options)
             return {
                 "model": {**model, "modules": modules} if modules else model,
-                "recipe": recipe.as_dict(),
-                "seed": self.seed,
-                "data": {"task": self.task.name, "options": self.task.facts.options, **self.task.describe()},
+                "recipe": trial.recipe.as_dict(),
+                "seed": trial.seed,
+                "data": {"task": self.name, **self.describe()},
                 **origin(),
             }
 
-        model = self.task.build(self.model, self.options, self.seed)
-        objective = DrawnSets(self.task, recipe.batch_size, self.seed)
-        return Training(model, objective, recipe, self.seed).fit(self.folder, description, progress=False)
+        model = self.build(trial.model, trial.options, trial.seed)
+        objective = DrawnSets(self, trial.recipe.batch_size, trial.seed)
+        return Training(model, objective, trial.recipe, trial.seed).fit(trial.folder, description, progress=False)
 
-    def test(self, model: nn.Module, recipe: Recipe) -> tuple[dict[str, float], int]:
-        """Return the metrics on the test sets."""
-        batches = self.task.test_sets()
-        return measure(self.task, model, batches), sum(len(batch.X) for batch in batches)
+    def _test(self, trial: Trial, model: nn.Module) -> tuple[dict[str, float], int]:
+        batches = self.test_sets()
+        return self.measure(model, batches), sum(len(batch.X) for batch in batches)
 
-    def scores(self, metrics: Mapping[str, float]) -> np.ndarray:
-        """Return the first metric."""
-        return np.array([metrics[self.task.measured[0].name]])
+    def _sections(self, results: Results) -> Iterator[Section]:
+        """Yield the learning curves of the loss and the metrics."""
+        from pointset.comparison.charts import learning_curves  # matplotlib, which training does not need
 
+        def steps(line: int) -> int:
+            return self.task.length(line, results.recipe)
 
-CURVES_TEXT = (
-    "Lines are means over seeds, bands reach from the lowest to the highest; the start of a training may lie outside "
-    "of a panel."
-)
+        columns = {"loss": "training loss", **{metric.name: metric.title for metric in self.metrics}}
+        chart = learning_curves(results, columns, steps, "steps", shares=False)
+        yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
 
 
 class DrawnSets(Objective):
@@ -248,17 +220,7 @@ class DrawnSets(Objective):
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:
         """Return the metrics on `watched_sets`, if there are any."""
-        return measure(self.problem, model, self.watched) if self.watched else {}
-
-
-def measure(problem: SetProblem, model: nn.Module, batches: Sequence[SetBatch]) -> dict[str, float]:
-    """Return the metrics of a model on some sets, computed in evaluation mode."""
-    device = next(model.parameters()).device
-    with torch.no_grad(), in_evaluation_mode(model):
-        there = [batch.to(device) for batch in batches]
-        outputs = [model(batch.X, batch.mask).float().cpu() for batch in there]
-    values = problem.score(outputs, batches)
-    return {metric.name: float(values[metric.name]) for metric in problem.measured}
+        return self.problem.measure(model, self.watched) if self.watched else {}
 
 
 def parts_of(row: str) -> tuple[str, str]:
@@ -271,11 +233,21 @@ def parts_of(row: str) -> tuple[str, str]:
     return encoder, pooling
 
 
+def zoo_name_of(row: str) -> str:
+    """Return the zoo's name of a row that has an encoder and a pooling."""
+    return "-".join(parts_of(row))
+
+
+def row_options(row: str) -> set[str]:
+    """Return the fields of `ModelOptions` that the model of a row is built from; its head is the problem's."""
+    return used_options(zoo_name_of(row)) - CLASSIFIER
+
+
 def row_model(
     row: str, inputs: int, options: ModelOptions, seed: int, head: Callable[[int], nn.Module]
 ) -> SetClassifier:
     """Return the encoder and the pooling of a row with `head(width)`, given the total width of the pooled rows."""
-    model = create_model("-".join(parts_of(row)), 1, options, inputs=inputs, seed=seed)
+    model = create_model(zoo_name_of(row), 1, options, inputs=inputs, seed=seed)
     assert isinstance(model, SetClassifier), "a row always has an encoder and a pooling"
     width = next(module.in_features for module in model.head.modules() if isinstance(module, nn.Linear))
     rest = seeded(seed, lambda: nn.Sequential(nn.Flatten(), Dropout(options.dropout_rate), head(width)))

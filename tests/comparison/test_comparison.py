@@ -7,7 +7,6 @@ import csv
 import json
 import re
 import shutil
-import weakref
 from dataclasses import astuple, replace
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from toy import results
 
 import pointset
 from pointset import DataOptions, ModelOptions, PointsetError, Recipe
-from pointset.comparison import comparing
 from pointset.comparison.comparing import report_finished, save_tables
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison, gather
@@ -27,7 +25,6 @@ from pointset.comparison.runs import make_runs
 from pointset.evaluation.predictions import load_predictions, save_predictions
 from pointset.runs.locks import lock_folder
 from pointset.runs.records import write_or_compare
-from pointset.runs.workers import Workers
 from pointset.tasks.classification import Classification
 
 pytestmark = pytest.mark.slow
@@ -113,16 +110,16 @@ def test_compare_and_rank_give_one_conclusion(done, tmp_path):
 
 
 def caption(folder, **changes) -> str:
-    shared = {"task": Classification(points=(24,)), "seeds": (0,), "model": ModelOptions(dim=16)}
-    experiment = Experiment(**{"models": (Entry("rff-max"),), **shared, **changes})
+    shared = {"task": Classification(points=(24,)).task, "seeds": (0,), "model": ModelOptions(dim=16)}
+    experiment = Experiment.of(**{"models": ("rff-max",), **shared, **changes})
     return Comparison(experiment, [], {}, {}, [], folder).caption()
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"models": (Entry("rff-max", {"dim": 32}), Entry("features-svm"))}, "width 32,"),
-        ({"models": (Entry("isab4-pma"), Entry("rff-max", {"dim": 32}))}, "width 16 and 32,"),
+        ({"models": (Entry.of({"name": "rff-max", "dim": 32}), Entry.of("features-svm"))}, "width 32,"),
+        ({"models": (Entry.of("isab4-pma"), Entry.of({"name": "rff-max", "dim": 32}))}, "width 16 and 32,"),
         ({"recipe": Recipe(epochs=3, least_steps=300)}, "1 seed, 3 epochs, at least 300 steps,"),
         ({"recipe": Recipe(steps=5, least_steps=300)}, "1 seed, 5 steps, width"),
     ],
@@ -174,10 +171,16 @@ def written(folder: Path, pattern: str = "runs/*/*") -> dict[Path, int]:
         ({"seeds": (0, 5)}, [("rff-max", 24, 0), ("rff-max", 24, 5), ("isab4-pma", 24, 0), ("isab4-pma", 24, 5)]),
         ({"points": (7, 24)}, [("rff-max", 7, 0), ("isab4-pma", 7, 0), ("rff-max", 24, 0), ("isab4-pma", 24, 0)]),
         (
-            {"models": (Entry("isab4-pma"), Entry("isab4-pma", {"pool_seeds": "mean"}), Entry("rff-max"))},
+            {
+                "models": (
+                    Entry.of("isab4-pma"),
+                    Entry.of({"name": "isab4-pma", "pool_seeds": "mean"}),
+                    Entry.of("rff-max"),
+                )
+            },
             [("isab4-pma", 24, 0), ("isab4-pma pool_seeds=mean", 24, 0), ("rff-max", 24, 0)],
         ),
-        ({"models": (Entry("isab4-pma"),)}, [("isab4-pma", 24, 0)]),
+        ({"models": (Entry.of("isab4-pma"),)}, [("isab4-pma", 24, 0)]),
     ],
     ids=["a seed", "a size", "a model", "fewer models"],
 )
@@ -196,7 +199,7 @@ def test_adding_to_a_finished_folder_repeats_no_run(changes, runs, finished, cop
 
 
 def test_another_model_under_the_same_label_is_not_a_run_of_the_folder(copy, classifiers):
-    other = Entry("rff-max", {"layers": 2}, label="rff-max")
+    other = Entry("rff-max", {"layers": 2}, "rff-max")
     found = toy.compare(classifiers(other, "isab4-pma"), copy)
     (failure,) = found.failures
     assert failure.name == "rff-max, 24 points, seed 0"
@@ -287,17 +290,3 @@ def test_the_result_of_another_run_and_the_folder_of_another_comparison_are_refu
         report_finished(classifiers(), copy)
     with pytest.raises(PointsetError, match=r"holds another comparison \(threads is 1 there and 7 here\)"):
         report_finished(classifiers(threads=7), copy)
-
-
-def test_one_process_keeps_the_sets_of_one_run_at_a_time(classifiers, tmp_path, monkeypatch):
-    performed, alive = [], []
-
-    def perform(run):
-        alive.append(sum(reference() is not None for reference in performed))
-        performed.append(weakref.ref(run))
-        return run.failed("not run")
-
-    monkeypatch.setattr(comparing, "run_one", perform)
-    runs = make_runs(classifiers(seeds=(0, 1, 2)), tmp_path)
-    assert len([*comparing.run_all(runs, Workers(1))]) == len(alive) == 6
-    assert max(alive) <= 1

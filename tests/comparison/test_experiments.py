@@ -1,6 +1,5 @@
 """Experiments from files, of which all entries are used; and tables of runs and pairs that are made by hand."""
 
-import dataclasses
 import itertools
 import math
 import re
@@ -17,7 +16,7 @@ from toy import write_shapes
 import pointset
 from pointset import DataOptions, ModelOptions, PointsetError, Recipe
 from pointset.commands.flags import Chosen, quick_options
-from pointset.comparison import Comparison
+from pointset.comparison import Comparison, run_experiment
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Metric, Published, Row
 from pointset.comparison.pairs import NOT_SIGNIFICANT, Pair
@@ -31,7 +30,7 @@ from pointset.nn import AttentionOptions
 from pointset.tasks import MaxRegression, bundled_experiment, classification, experiments, task_recipe
 from pointset.tasks.bundled import Options
 from pointset.tasks.classification import Classification
-from pointset.tasks.experiments import TASKS, read_experiment
+from pointset.tasks.experiments import TASKS, make_task, read_experiment
 
 WHOLE = """
 title = "Pooling, by size"
@@ -78,11 +77,10 @@ def read(tmp_path):
 
 def test_every_entry_of_a_file_is_used(read):
     found = read(WHOLE)
-    assert (found.title, found.task.data, found.threads) == ("Pooling, by size", "modelnet40-hdf5", 2)
-    assert (found.task.points, found.seeds, found.task.robustness_seeds) == ((100, 1000), (3, 0), (3,))
+    assert (found.title, found.task.options["data"], found.threads) == ("Pooling, by size", "modelnet40-hdf5", 2)
+    assert (found.task.sizes, found.seeds, found.task.options["robustness_seeds"]) == ((100, 1000), (3, 0), [3])
     assert found.labels == ["rff-max", "isab4-pma form=paper norm=none", "ISAB, pooled seeds"]
-    assert found.task.sets == DataOptions(normalize="standardize")
-    assert found.task.sets_of(100) == DataOptions(normalize="standardize", points=100)
+    assert DataOptions.from_dict(found.task.options["sets"]) == DataOptions(normalize="standardize")
     assert found.model == ModelOptions(dim=16, layers=3)
     assert found.recipe == Recipe(epochs=7, clip_norm=None, augment=("scale",))
     assert found.published == {"rff-max": {100: Published(0.7951, 0.0166, 5), 5000: Published(0.8933, 0.0156, 5)}}
@@ -107,7 +105,9 @@ def test_the_grid_is_seed_by_seed_and_every_run_has_a_folder_of_its_own(read):
     runs = make_runs(read(WHOLE), Path("out"))
     assert [(run.seed, run.points) for run in runs[::3]] == [(3, 100), (3, 1000), (0, 100), (0, 1000)]
     assert [run.model for run in runs[:3]] == read(WHOLE).labels
-    assert [not run.trial.is_tested for run in runs] == [True] * 6 + [False] * 6, "robustness is asked for"
+    assert [not run.experiment.task.is_tested(run.trial) for run in runs] == [True] * 6 + [False] * 6, (
+        "robustness is asked for"
+    )
     folders = [run.folder for run in runs]
     assert len(set(folders)) == 12
     assert folders[0] == Path("out/runs/rff-max-n100-seed3")
@@ -127,7 +127,7 @@ def test_the_grid_is_seed_by_seed_and_every_run_has_a_folder_of_its_own(read):
 def test_labels_say_what_is_different_and_slugs_can_be_folders(entry, label, slug):
     found = Entry.of(entry)
     assert (found.label, found.slug) == (label, slug)
-    (run,) = make_runs(Experiment(task=Classification(points=(9,)), models=(found,), seeds=(1,)), Path("out"))
+    (run,) = make_runs(Experiment.of(Classification(points=(9,)).task, [found], seeds=(1,)), Path("out"))
     assert run.folder == Path("out/runs") / f"{slug}-n9-seed1"
 
 
@@ -135,7 +135,9 @@ def test_the_protocol_is_what_runs_share_and_no_more(read):
     """Further seeds, sizes, models, titles and published values may be added in a folder; other changes may not."""
     one = read(WHOLE)
     changes = 'title = "Other"\npoints = 5\nseeds = 1\nrobustness_seeds = []\nmodels = ["rff-mean"]\n'
-    other = read(changes + WHOLE[WHOLE.index("[sets]") : WHOLE.index("[published")], data=one.task.data, threads=2)
+    other = read(
+        changes + WHOLE[WHOLE.index("[sets]") : WHOLE.index("[published")], data=one.task.options["data"], threads=2
+    )
     assert other.protocol() == one.protocol()
     assert "points" not in one.protocol()["options"]["sets"]
     for text in ("dim = 16", "epochs = 7", 'normalize = "standardize"', "threads = 2", "modelnet40-hdf5"):
@@ -170,8 +172,7 @@ def test_the_protocol_is_what_runs_share_and_no_more(read):
         ("[published.rff-max]\n100 = [0.8, 0.1]", ("[mean, standard deviation, runs]", "[0.8, 0.1]")),
         ("[published.rff-max]\n100 = [79.5, 1.7, 5]", ("published.rff-max.100", "79.5", "from 0 to 1")),
         ('task = "maxima"', ("'maxima'", "max-regression")),
-        ('task = "counting"\nmodels = []\npoints = 3', ("'points'", "options")),
-        ("points = 5\n[options]\npoints = 6", ("'points'", "both inside and outside of [options]")),
+        ('task = "counting"\nmodels = []\npoints = 3', ("'points'", "models")),
     ],
 )
 def test_wrong_entries_are_refused_and_the_file_is_named(text, words, read):
@@ -202,11 +203,14 @@ def compared(models=("rff-max",), **changes):
 
 def published(name: str, *values: float):
     row = {"rFF + max": {name: Published(*values)}}
-    return lambda _: Experiment(task=MaxRegression(), published=row)
+    return lambda _: Experiment.of(MaxRegression().task, published=row)
 
 
 def with_recipe(**changes):
-    return lambda _: Experiment(task=MaxRegression(), recipe=task_recipe(**changes))
+    def make(out):
+        return run_experiment(Experiment.of(MaxRegression().task, recipe=task_recipe(**changes)), out)
+
+    return make
 
 
 @pytest.mark.parametrize(
@@ -238,26 +242,26 @@ FILES = sorted([*FOLDER.glob("*.toml"), *FOLDER.glob("tasks/*.toml")])
 def test_every_model_of_every_file_can_be_built(file):
     experiment = read_experiment(file)
     assert experiment.title
-    task = experiment.task if None in experiment.task.facts.sizes else replace(experiment.task, data="shapes10")
+    task = experiment.task if None in experiment.task.sizes else experiment.task.changed(data="shapes10")
     for entry in experiment.models:
         small = ModelOptions.from_dict({**entry.options(experiment.model).as_dict(), "dim": 8})
-        assert task.build(entry.name, small, 0, task.facts.sizes[0])
+        assert task.build(entry.name, small, 0, task.sizes[0])
 
 
 @pytest.mark.parametrize("name", [*TASKS][1:])
 def test_every_set_problem_has_an_experiment_of_its_name(name):
     file = bundled_experiment(name)
     assert file == FOLDER / "tasks" / f"{name}.toml"
-    assert read_experiment(file).task == TASKS[name]()
+    assert read_experiment(file).task == make_task(name)
 
 
 def test_the_flags_of_the_main_job_begin_where_its_file_is():
     assert bundled_experiment("quick") == FOLDER / "quick.toml"
     experiment = read_experiment(FOLDER / "quick.toml")
     sets, model, recipe = quick_options("shapes10").changed({}, {}, {})
-    assert sets == experiment.task.sets_of(128)
+    assert sets == DataOptions.from_dict({**experiment.task.options["sets"], "points": 128})
     assert (model, recipe) == (experiment.model, experiment.recipe)
-    assert (model.dim, recipe.epochs, experiment.task.points) == (64, 40, (128,))
+    assert (model.dim, recipe.epochs, experiment.task.sizes) == (64, 40, (128,))
 
 
 @pytest.mark.parametrize(
@@ -288,27 +292,18 @@ def test_flags_replace_what_an_experiment_has_even_by_the_defaults_of_the_option
 
 def test_max_regression_as_shipped_is_as_published():
     experiment = read_experiment(bundled_experiment("max-regression"))
-    usual = Experiment(task=MaxRegression())
+    usual = Experiment.of(MaxRegression().task)
     assert experiment.protocol() == usual.protocol()
     assert (experiment.labels, experiment.seeds) == (usual.labels, (0, 1, 2, 3, 4))
     assert experiment.published.keys() == {*usual.labels}
 
 
-METRICS = Classification().facts.metrics[:-1]
-
-
-class Unsaved(Classification):
-    """Runs without predictions in their folders."""
-
-    def metrics(self, folder: Path) -> Sequence[Metric]:
-        return METRICS
-
-
+METRICS = Classification().task.metrics[:-1]
 COST = Cost(multiply_adds=12_340_000, latency_ms=0.456)
 
 
 def finished(model: str, points: int | None, seed: int, *result) -> Run:
-    return Run(None, Entry("rff-max", label=model), points, seed, Path(), result=FinishedRun(*result))
+    return Run(None, Entry("rff-max", {}, model), points, seed, Path(), result=FinishedRun(*result))
 
 
 def run(model: str, accuracy: float, points: int = 24, seed: int = 0) -> Run:
@@ -341,9 +336,9 @@ def rows_of(runs: Sequence[Run], pairs=None, costs=None, published=None) -> list
 
 def comparison_of(runs: Sequence[Run], pairs=None, costs=None, published=None) -> Comparison:
     labels, points = dict.fromkeys(one.model for one in runs), dict.fromkeys(one.points for one in runs)
-    models, seeds = tuple(Entry("rff-max", label=label) for label in labels), {one.seed: None for one in runs}
-    task = Unsaved(points=tuple(points))
-    experiment = Experiment(task=task, models=models, seeds=tuple(seeds), published=published or {})
+    models, seeds = [Entry("rff-max", {}, label) for label in labels], {one.seed: None for one in runs}
+    task = replace(Classification(points=tuple(points)).task, metrics=METRICS, shown_metrics=None)
+    experiment = Experiment.of(task, models, seeds=tuple(seeds), published=published)
     rankings = {size: ranking_of(runs, size, (pairs or {}).get(size, ()), METRICS[0]) for size in points}
     return Comparison(experiment, runs, rankings, costs or {}, [], Path())
 
@@ -418,11 +413,10 @@ def test_the_table_leaves_out_what_says_nothing():
     assert published == [*seeds[:3], "published %", "against published", *seeds[3:]]
 
 
-@dataclasses.dataclass(frozen=True)
 class Errors(MaxRegression):
     """A task whose second metric has its own format."""
 
-    measured = (Metric("MAE", higher_is_better=False, digits=2), Metric("worst", higher_is_better=False))
+    metrics = (Metric("MAE", higher_is_better=False, digits=2), Metric("worst", higher_is_better=False))
 
 
 def errors(label: str, *values: float) -> list[Run]:
@@ -433,16 +427,16 @@ def errors(label: str, *values: float) -> list[Run]:
 def test_a_task_says_which_way_is_better_and_how_its_metrics_are_written():
     runs = errors("rFF + max", 0.5, 0.75) + errors("SAB + PMA", 2.5, 3.5)
     published = {"SAB + PMA": {"worst": Published(5.0, 0.25, 5)}}
-    experiment = Experiment(task=Errors(), seeds=(0, 1), published=published)
+    experiment = Experiment.of(Errors().task, seeds=(0, 1), published=published)
     pairs = [pair("rFF + max", "SAB + PMA", -2.375, 0.01)]
-    ranking = ranking_of(runs, None, pairs, Errors.measured[0])
+    ranking = ranking_of(runs, None, pairs, Errors.metrics[0])
     rows = Comparison(experiment, runs, {None: ranking}, {}, [], Path()).rows
     assert [(row.best, row.against_best) for row in rows] == [(True, "best"), (False, "+2.38")]
     assert rows[0].metrics["MAE"].interval.low < 0, "no share: it is not cut off at 0"
     both = ["MAE", "MAE 95 % interval", "against the best", "worst", "worst 95 % interval", "worst published"]
-    assert columns(rows, Errors.measured) == ["model", *both, "worst against published", "parameters", "train s"]
-    assert "worst 95 % interval" not in columns(rows, Errors.measured, brief=True)
-    table = format_table(make_cells(rows, Errors.measured))
+    assert columns(rows, Errors.metrics) == ["model", *both, "worst against published", "parameters", "train s"]
+    assert "worst 95 % interval" not in columns(rows, Errors.metrics, brief=True)
+    table = format_table(make_cells(rows, Errors.metrics))
     assert "3.00 ± 0.71" in table
     assert "5.0000 ± 0.2500" in table
     assert "agrees" in table
@@ -481,7 +475,7 @@ def test_the_command_and_the_function_have_the_same_defaults(data, models, start
         pointset.compare(models, data, points=128, recipe={"epochs": 15}, seeds=[0])
     command, function = started
     assert command == function
-    assert (function.model.dim, function.recipe.epochs, function.task.points) == (64, 15, (128,))
+    assert (function.model.dim, function.recipe.epochs, function.task.sizes) == (64, 15, (128,))
 
 
 def test_a_folder_of_a_comparison_is_read_with_its_own_options(started, capsys, tmp_path):
@@ -493,7 +487,7 @@ def test_a_folder_of_a_comparison_is_read_with_its_own_options(started, capsys, 
         assert started.pop().as_dict() == whole.as_dict()
     fail(capsys, "compare", "--out", tmp_path, "--seeds", "0", "1", "4")
     assert started.pop().as_dict() == whole.changed(seeds=(0, 1, 4)).as_dict()
-    problem = Experiment(task=MaxRegression(), models=("rff-max",), published={"rff-max": {"MAE": (1.0, 0.1, 5)}})
+    problem = Experiment.of(MaxRegression().task, ["rff-max"], published={"rff-max": {"MAE": (1.0, 0.1, 5)}})
     claim_folder(problem, tmp_path / "problem", {None: {}})
     assert read_experiment(tmp_path / "problem").as_dict() == problem.as_dict()
 

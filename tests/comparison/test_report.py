@@ -94,7 +94,7 @@ def test_the_mean_class_accuracy_is_shown_where_classes_are_unbalanced(reported,
 def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):
     folder = shutil.copytree(reported.folder, tmp_path / "copy")
     experiment = reported.experiment.changed(points=(24,))
-    (unfinished,) = make_runs(experiment.changed(models=(Entry("rff-max"),), seeds=(3,)), folder)
+    (unfinished,) = make_runs(experiment.changed(models=(Entry.of("rff-max"),), seeds=(3,)), folder)
     unfinished.result_file.unlink()
     (folder / "costs-n24.json").unlink()
     found = report_finished(experiment, folder)

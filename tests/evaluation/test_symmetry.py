@@ -4,8 +4,6 @@ import copy
 import math
 import re
 import time
-import warnings
-from dataclasses import replace
 
 import pytest
 import torch
@@ -16,8 +14,7 @@ from toy import same_weights
 
 import pointset
 from pointset import ModelOptions, check_symmetry
-from pointset.comparison.comparing import warn_of_order
-from pointset.comparison.experiment import Entry, Experiment
+from pointset.comparison.experiment import Experiment
 from pointset.configuration import AttentionOptions
 from pointset.evaluation.costs import flops, latency_ms, measure_costs, multiply_adds
 from pointset.nn import Pooling, registry
@@ -131,24 +128,9 @@ def test_a_slight_dependence_on_one_position_is_seen_at_every_size(place, sizes,
     assert found.permutation > (5e-4 if 2 in sizes else 1e-3 / max(sizes) ** 0.5)
 
 
-class First(Pooling):
-    def forward(self, X, mask=None):
-        return X[:, 0]
-
-
-class Careless(Pooling):
-    def forward(self, X, mask=None):
-        return X.amax(dim=1)
-
-
 class Careful(Pooling):
     def forward(self, X, mask=None):
         return (X if mask is None else X * mask[..., None]).sum(dim=1)
-
-
-class Endless(Careless):
-    def forward(self, X, mask=None):
-        return super().forward(X) / 0.0
 
 
 class FailsLater(Careful):
@@ -158,37 +140,14 @@ class FailsLater(Careful):
         return super().forward(X, mask)
 
 
-@pytest.fixture(autouse=True)
-def own_parts(monkeypatch):
+def test_a_comparison_says_where_in_ones_own_code_a_run_failed(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "REGISTERED", registry.REGISTERED.copy())
-    for part in (First, Careless, Careful, Endless, FailsLater):
-        pointset.register_pooling(part.__name__.lower())(part)
-
-
-def experiment(*models: str) -> Experiment:
-    return Experiment(task=MaxRegression(), models=tuple(map(Entry, models)), model=ModelOptions(dim=16))
-
-
-@pytest.mark.parametrize("model", ["rff-first", "rff-max+first", "rff-careless", "rff-endless"])
-def test_a_part_that_sees_order_or_padding_is_named(model):
-    why = "it gives numbers that are not finite" if model == "rff-endless" else "its results depend on"
-    with pytest.warns(UserWarning, match=re.escape(f"{model} is not a function of sets: {why}")):
-        warn_of_order(experiment(model))
-
-
-def test_nothing_is_said_of_functions_of_sets_or_of_the_packages_own_parts(monkeypatch):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warn_of_order(experiment("rff-careful", "rff-careful+max"))
-        monkeypatch.setattr("pointset.comparison.comparing.check_symmetry", None)
-        warn_of_order(experiment("rff-max", "sab-pma"))
-
-
-def test_a_comparison_warns_and_says_where_in_ones_own_code_a_run_failed(tmp_path):
-    short = replace(experiment("rff-careless", "rff-failslater"), seeds=(0,), recipe=task_recipe(steps=2))
-    with pytest.warns(UserWarning, match="rff-careless is not a function of sets"):
-        found = toy.compare(short, tmp_path / "out")
-    assert [run.model for run in found.runs] == ["rff-careless"]
+    for module in (Careful, FailsLater):
+        pointset.register_pooling(module.__name__.lower())(module)
+    models, options = ["rff-careful", "rff-failslater"], ModelOptions(dim=16)
+    short = Experiment.of(MaxRegression().task, models, model=options, seeds=(0,), recipe=task_recipe(steps=2))
+    found = toy.compare(short, tmp_path / "out")
+    assert [run.model for run in found.runs] == ["rff-careful"]
     (failure,) = found.failures
     line = FailsLater.forward.__code__.co_firstlineno + 2
     # A class that is pickled by value has no file from cloudpickle 3.1.3 on.

@@ -11,7 +11,6 @@ import shutil
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -350,7 +349,7 @@ def compared(clouds_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("compared")
     (folder / "it.toml").write_text(TOML.format(data=clouds_folder))
     plain = read_experiment(folder / "it.toml")
-    experiment = replace(plain, task=replace(plain.task, robustness_seeds=(0,)))  # type: ignore[type-var]
+    experiment = plain.changed(robustness_seeds=(0,))
     toy.compare(experiment, folder)
     return experiment, folder
 

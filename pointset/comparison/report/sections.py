@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pointset.comparison.charts import draw_matrix, pareto
+from pointset.comparison.content import Results, Section
 from pointset.comparison.results import Comparison, origins
 from pointset.comparison.runs import of_size
 from pointset.comparison.tables import is_words, make_cells
-from pointset.comparison.task import Results, Section
 from pointset.runs import records
 from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
@@ -28,14 +28,14 @@ PAIRS_TEXT = (
 def sections(comparison: Comparison) -> Iterator[Section]:
     """Yield all sections of the report that have content; of several sizes, with the size in their names."""
     task = comparison.experiment.task
-    for size in task.facts.sizes:
+    for size in task.sizes:
         results = comparison.results(size)
-        if not len(results):
+        if not results.rows:
             continue
         for section in (*_common_sections(comparison, results), *task.sections(results)):
             if section.chart is None and not section.table:
                 continue
-            if len(task.facts.sizes) > 1:
+            if len(task.sizes) > 1:
                 section.title += f", {size:,} points"
             if section.name:
                 section.name += of_size(size)
@@ -44,7 +44,7 @@ def sections(comparison: Comparison) -> Iterator[Section]:
 
 def _common_sections(comparison: Comparison, results: Results) -> Iterator[Section]:
     """Yield the sections of one size that every task has."""
-    metric, ranking = results.metric, comparison.rankings[results.points]
+    metric, ranking = results.metrics[0], comparison.rankings[results.points]
     if ranking.pairs:
         text = f"{PAIRS_TEXT} {ranking.method}"
         yield Section("Significant differences", text, draw_matrix(ranking), "matrix", ranking.pair_table())
@@ -81,7 +81,7 @@ def report_texts(comparison: Comparison) -> dict[str, Any]:
     return {
         "rankings": comparison.sentences(),
         "costs": f"{costs} of one training (processor time without a GPU).",
-        "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.facts.title}",
+        "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.title}",
         "command": command().replace(" --report", ""),  # with --report the command would not run anything
         "commit": commits,
         "metric": comparison.metrics[0].name,

@@ -1,0 +1,259 @@
+"""Problems on sets of images, from the Set Transformer (arXiv 1810.00825): counting classes, and finding the odd one.
+
+The images are scikit-learn's handwritten digits, embedded one by one. Images of the test sets are not in training sets.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from pointset.comparison.metric import Metric, Size
+from pointset.data.batches import epoch_generator
+from pointset.tasks.set_problem import (
+    EMBEDDING,
+    SetBatch,
+    SetProblem,
+    fully_connected,
+    parts_of,
+    row_model,
+    seeded,
+)
+from pointset.zoo.classifiers import SetClassifier
+from pointset.zoo.options import ModelOptions
+
+Split = Literal["train", "test"]
+PIXELS = 64
+"""Numbers of an image of 8 x 8."""
+TEST_EVERY = 5
+"""One of this many images is for tests."""
+SPLIT_SEED = 0x1D
+TEST_BATCHES, TEST_BATCH = 8, 250
+FEWEST, MOST = 6, 10
+"""Smallest and largest number of images in a set to count."""
+MEMBERS = 7
+"""Number of images that belong together beside the anomaly."""
+NEGLIGIBLE = -16.0
+"""Below this output, its exponential is smaller than the rounding error of float32 at 1."""
+
+
+@dataclass(frozen=True)
+class Images:
+    """The images of one split, with their classes."""
+
+    pixels: Float[Tensor, "N pixels"]
+    """Grey values in [0, 1], flattened row by row."""
+    labels: Int[Tensor, " N"]
+
+    @property
+    def classes(self) -> int:
+        """The number of classes; labels start at 0."""
+        return int(self.labels.max()) + 1
+
+    @cached_property
+    def by_class(self) -> tuple[Int[Tensor, "classes most"], Int[Tensor, " classes"]]:
+        """The indices of the images of each class, padded with zeros, and the number of images of each class."""
+        rows_by_label = [(self.labels == label).nonzero()[:, 0] for label in range(self.classes)]
+        counts = torch.tensor([len(rows) for rows in rows_by_label])
+        return nn.utils.rnn.pad_sequence(rows_by_label, batch_first=True), counts
+
+    def draw(self, labels: Int[Tensor, "B n"], generator: torch.Generator) -> Float[Tensor, "B n pixels"]:
+        """Return random images of the given classes."""
+        rows, counts = self.by_class
+        random = torch.rand(labels.shape, generator=generator, dtype=torch.float64)
+        return self.pixels[rows[labels, (random * counts[labels]).long()]]
+
+
+@cache
+def digits(split: Split) -> Images:
+    """Return the handwritten digits of scikit-learn: 1,797 images of 8 x 8 pixels in ten classes.
+
+    A fifth of each class is for tests. Source: Alpaydin and Kaynak, "Optical recognition of handwritten digits", UCI.
+    """
+    from sklearn.datasets import load_digits
+
+    loaded = load_digits()
+    pixels, labels = torch.from_numpy(loaded.data / 16.0).float(), torch.from_numpy(loaded.target).long()
+    held_out, random = torch.zeros(len(labels), dtype=torch.bool), np.random.default_rng(SPLIT_SEED)
+    for label in labels.unique().tolist():
+        rows = (labels == label).nonzero()[:, 0]
+        held_out[rows[random.permutation(len(rows))[: len(rows) // TEST_EVERY]]] = True
+    chosen = held_out == (split == "test")
+    return Images(pixels[chosen], labels[chosen])
+
+
+class Embedding(nn.Module):
+    """Embeds each image of a set in a row by FC(d, ReLU), FC(d): [B, n, pixels] -> [B, n, d]."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.rowwise = fully_connected(PIXELS, dim, dim)
+
+    def forward(self, X: Float[Tensor, "B n pixels"], mask: Bool[Tensor, "B n"] | None = None) -> Tensor:
+        """Return the rows; padding is embedded too, later modules mask it."""
+        return self.rowwise(X)
+
+
+class ImageProblem(SetProblem):
+    """Base class of problems on sets of digits."""
+
+    test_seed: ClassVar[int]
+
+    def describe(self) -> dict[str, Any]:
+        images = {split: digits(split) for split in get_args(Split)}
+        return {split: {"images": len(own.labels), "classes": own.classes} for split, own in images.items()}
+
+    @abstractmethod
+    def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
+        """Draw sets of these images."""
+
+    def draw(self, count: int, generator: torch.Generator) -> SetBatch:
+        return self.draw_sets(digits("train"), count, generator)
+
+    def test_sets(self) -> Sequence[SetBatch]:
+        images = digits("test")
+        generators = (epoch_generator(self.test_seed, batch) for batch in range(TEST_BATCHES))
+        return [self.draw_sets(images, TEST_BATCH, generator) for generator in generators]
+
+    def embedding(self, dim: int, seed: int) -> Embedding:
+        return seeded(seed, lambda: Embedding(dim), EMBEDDING)
+
+
+class Counting(ImageProblem):
+    """Predict the number c of different classes in a set of n images, n uniform in 6 ... 10, c uniform in 1 ... n.
+
+    First c classes are drawn, then one image of each, and n - c more images of these classes. An image may occur twice.
+    As in section 5.2 of the paper, a model "encoder + pooling" predicts the rate of a Poisson distribution of c; the
+    predicted count is the rate, rounded. A pooling by statistics is followed by FC(d, ReLU) and FC(1), PMA by FC(1).
+    """
+
+    name = "counting"
+    title = "Counting different characters"
+    metrics = (
+        Metric("accuracy", higher_is_better=True),
+        Metric("accuracy of the mode", higher_is_better=True),
+        Metric("MAE", higher_is_better=False),
+    )
+    rows = ("rFF + mean", "rFF + sum", "SAB + PMA")
+    largest = MOST
+    test_seed = 0xC0
+
+    def build(self, row: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
+        """Return the model of a row: [B, n, pixels] -> [B, 1]."""
+        dim = options.dim
+        hidden = () if parts_of(row)[1].startswith("pma") else (dim,)
+        body = row_model(row, dim, options, seed, lambda width: fully_connected(width, *hidden, 1))
+        return SetClassifier([self.embedding(dim, seed), *body.encoder], body.pool, body.head, PIXELS)
+
+    def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
+        """Draw `count` sets, padded to MOST; the target has the number of classes and, for pictures, the labels."""
+        sizes = torch.randint(FEWEST, MOST + 1, (count,), generator=generator)
+        most = sizes.clamp(max=images.classes)
+        classes = (torch.rand(count, generator=generator, dtype=torch.float64) * most).long() + 1
+        # The first c positions have different classes, the others random ones of these.
+        order = torch.rand(count, images.classes, generator=generator).topk(min(MOST, images.classes), dim=1).indices
+        again = torch.rand(count, MOST, generator=generator, dtype=torch.float64) * classes[:, None]
+        position = torch.arange(MOST)
+        labels = order.gather(1, torch.where(position < classes[:, None], position, again.long()))  # [count, MOST]
+        mask = position < sizes[:, None]
+        X = images.draw(labels, generator) * mask[:, :, None]
+        return SetBatch(X, mask, {"count": classes, "labels": labels.masked_fill(~mask, -1)})
+
+    def loss(self, output: Float[Tensor, "B 1"], batch: SetBatch) -> Float[Tensor, ""]:
+        return poisson_loss(output, batch.target["count"])
+
+    def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
+        """Return accuracies of predictions and of modes, and the mean absolute error of the predictions."""
+        counts = torch.cat([batch.target["count"] for batch in batches])
+        rates = F.softplus(torch.cat([*outputs])[:, 0])
+        predicted, modes = rates.round().long(), rates.floor().long()  # the mode of a Poisson distribution
+        return {
+            "accuracy": float((predicted == counts).double().mean()),
+            "accuracy of the mode": float((modes == counts).double().mean()),
+            "MAE": float((predicted - counts).abs().double().mean()),
+        }
+
+
+def poisson_loss(output: Float[Tensor, "B 1"], counts: Int[Tensor, " B"]) -> Float[Tensor, ""]:
+    """Return the negative log likelihood of the rate softplus(output): rate - count log(rate) + log(count!)."""
+    x = output[:, 0]
+    # log(log(1 + e^x)) equals x up to rounding for small e^x, where computing it would give -inf.
+    log_rate = torch.where(x < NEGLIGIBLE, x, F.softplus(x.clamp(min=NEGLIGIBLE)).log())
+    return (F.softplus(x) - counts * log_rate + torch.lgamma(counts + 1.0)).mean()
+
+
+class Anomaly(ImageProblem):
+    """Find the one image of a set that differs from the other seven (section 5.4 of the paper).
+
+    A set has seven digits of one class and one of another. The paper has faces of CelebA, which may not be
+    redistributed: seven share two attributes, one has neither.
+
+    A model is "encoder + pooling" with a row-wise head FC(d, ReLU), FC(1) of the concatenation of each element's row
+    and the pooled row; the loss is the cross entropy of the eight logits. Area under the ROC curve and average
+    precision are computed over all elements of the test sets, with the probability of an element within its set as its
+    score; chance is 0.5 and 0.125.
+    """
+
+    name = "anomaly"
+    title = "Set anomaly detection"
+    metrics = tuple(Metric(name, higher_is_better=True) for name in ("AUROC", "AUPR", "accuracy"))
+    rows = ("rFF + mean", "rFF + max", "rFFp-max + max", "rFF + PMA", "SAB + max", "SAB + PMA")
+    largest = MEMBERS + 1
+    test_seed = 0xA0
+
+    def build(self, row: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
+        """Return the model of a row: [B, 8, pixels] -> [B, 8, 1]."""
+        dim = options.dim
+        body = row_model(row, dim, options, seed, lambda width: fully_connected(dim + width, dim, 1))
+        assert isinstance(body.head, nn.Sequential)
+        head = body.head[1:]  # without the first layer, which flattens the rows of each set
+        return ElementScorer([self.embedding(dim, seed), *body.encoder], body.pool, head, PIXELS)
+
+    def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
+        """Draw sets in random order; the target has the index of the anomaly and, for pictures, the labels."""
+        common, other = torch.rand(count, images.classes, generator=generator).topk(2, dim=1).indices.unbind(1)
+        anomalies = torch.randint(0, MEMBERS + 1, (count,), generator=generator)
+        is_anomaly = torch.arange(MEMBERS + 1) == anomalies[:, None]
+        labels = torch.where(is_anomaly, other[:, None], common[:, None])
+        return SetBatch(images.draw(labels, generator), None, {"anomaly": anomalies, "labels": labels})
+
+    def loss(self, output: Float[Tensor, "*rows 1"], batch: SetBatch) -> Float[Tensor, ""]:
+        """Return the cross entropy over the elements of each set."""
+        return F.cross_entropy(output[:, :, 0], batch.target["anomaly"])
+
+    def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
+        """Return area under the ROC curve and average precision over elements, and accuracy over sets."""
+        from sklearn.metrics import average_precision_score, roc_auc_score
+
+        logits = torch.cat([output[:, :, 0] for output in outputs])
+        anomalies = torch.cat([batch.target["anomaly"] for batch in batches])
+        is_anomaly = F.one_hot(anomalies, logits.shape[1]).flatten().numpy()
+        scores = logits.double().softmax(dim=1).flatten().numpy()
+        return {
+            "AUROC": float(roc_auc_score(is_anomaly, scores)),
+            "AUPR": float(average_precision_score(is_anomaly, scores)),
+            "accuracy": float((logits.argmax(dim=1) == anomalies).double().mean()),
+        }
+
+
+class ElementScorer(SetClassifier):
+    """One logit for each element, from its row and the pooled set: head([z_i, pool(Z)]), Z = encoder(X). Equivariant.
+
+    The pooling gives [B, k, width], and the head takes rows [..., d + k * width] to [..., 1].
+    """
+
+    def forward(
+        self, X: Float[Tensor, "B n inputs"], mask: Bool[Tensor, "B n"] | None = None
+    ) -> Float[Tensor, "*rows 1"]:
+        """Return logits [B, n, 1]; those of padding are minus infinity."""
+        Z = self.encode(X, mask)
+        pooled = self.pool(Z, mask).flatten(1)[:, None].expand(-1, Z.shape[1], -1)
+        logits = self.head(torch.cat([Z, pooled], dim=2))
+        return logits if mask is None else logits.masked_fill(~mask[:, :, None], float("-inf"))
