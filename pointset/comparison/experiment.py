@@ -85,6 +85,7 @@ class Experiment:
     task: Task
     """The task: what is learned, on which sets, and with which metrics."""
     models: tuple[Entry, ...]
+    """The rows."""
     model: ModelOptions
     """Options shared by all models."""
     recipe: Recipe
