@@ -16,138 +16,88 @@ corners. The rest is refused with its line, because a guess could silently give 
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from pointset.data.readers.clouds import AXES, COLOR_COLUMNS, NORMAL_COLUMNS, Columns
-from pointset.data.readers.lines import (
-    Line,
-    coordinates,
-    line_error,
-    lines_of,
-    number_table,
-    plain_text,
-    require,
-    widths_of,
-)
+from pointset.data.readers.lines import Rows, number_table, plain_text
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 from pointset.errors import PointsetError, counted, quoted
 from pointset.runs.files import read_file
 
-_NAMES = {*b"g o usemtl mtllib usemap maplib shadow_obj trace_obj".split()}
-_CURVES = b"cstype deg bmat step parm curv curv2 surf trim hole scrv sp end con ctech stech res".split()
-_IGNORED = {*_NAMES, *_CURVES, *b"vt vp l p s mg bevel c_interp d_interp lod call csh".split()}
-_REST_OF_CORNER = re.compile(rb"(?<=\d)/[\d+-]*(?:/[\d+-]*)?(?![^\s])")
-_WHOLE_NUMBERS = re.compile(rb"(?:\s*[+-]?\d{1,18}(?!\S))+\s*")
+_NAMES = rb"g|o|usemtl|mtllib|usemap|maplib|shadow_obj|trace_obj"
+_CONTINUED = re.compile(rb"(?m)^(?![ \t]*(?:" + _NAMES + rb")\b)(.*)(?:(?<=[ \t])\\\n|\\\n(?=[ \t]))")
+_IGNORED = {
+    *_NAMES.split(b"|"),
+    *b"vt vp l p s mg bevel c_interp d_interp lod call csh".split(),
+    *b"cstype deg bmat step parm curv curv2 surf trim hole scrv sp end con ctech stech res".split(),
+}
 _WIDTHS = (3, 4, 5, 6, 7)
 """Numbers of a vertex: its coordinates, and possibly a weight and a color."""
 
 
-class _Statements(NamedTuple):
-    """Lines of a file by keyword, without the keyword."""
-
-    vertices: list[Line]
-    faces: list[Line]
-    above: list[int]
-    """Number of vertices above each face."""
-    normals: list[Line]
-
-
 def parse_obj(content: bytes, name: str) -> Mesh:
     """Return the mesh of an OBJ file, in its order; a MeshError with `name` and the line if it is not as described."""
-    text = plain_text(content)
-    statements = _statements(text, name)
-    vertices = _positions(statements.vertices, name)
-    corners, sizes = _corners(statements, name)
-    if len(sizes) and sizes[-1] < 3 and not text.endswith(b"\n") and statements.faces[-1][0] == text.count(b"\n") + 1:
-        expected = "expected a line end after a face of one or two corners: the file may be cut off"
-        raise line_error(name, statements.faces[-1], expected)
-    return mesh_of_polygons(vertices, corners, sizes, name)
+    vertices, faces, _ = _read(content, name)
+    return mesh_of_polygons(_positions(vertices), *_corners(faces, len(vertices.lines)), name)
 
 
 def obj_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     """Return the columns of an OBJ file without faces: coordinates, colors and normals of the vertices."""
-    statements = _statements(plain_text(read_file(path)), str(path))
-    positions = _positions(statements.vertices, str(path))
-    columns = dict(zip(AXES, positions.T, strict=True))
-    table = number_table(b"\n".join(text for _, text in statements.vertices))
+    vertices, _, normals = _read(read_file(path), str(path))
+    columns = dict(zip(AXES, _positions(vertices).T, strict=True))
+    table = number_table(vertices.lines)
     if table is not None and table.shape[1] >= 6:
         columns |= dict(zip(COLOR_COLUMNS[0], table[:, -3:].T, strict=True))
-    if len(statements.normals) == len(positions):
-        normals = coordinates(statements.normals, str(path), (3,), "expected the 3 numbers of a normal")
-        columns |= dict(zip(NORMAL_COLUMNS, normals.T, strict=True))
+    if normals.lines and len(normals.lines) == len(vertices.lines):
+        vectors = normals.coordinates((3,), "expected the 3 numbers of a normal")
+        columns |= dict(zip(NORMAL_COLUMNS, vectors.T, strict=True))
     return columns
 
 
-def _statements(text: bytes, name: str) -> _Statements:
-    statements, unknown = _Statements([], [], [], []), list[bytes]()
-    for number, line in _joined_lines(text, name) if b"\\\n" in text or text.endswith(b"\\") else lines_of(text):
-        keyword, *rest = line.split(None, 1)
-        statement = number, rest[0] if rest else b""
-        if keyword == b"v":
-            statements.vertices.append(statement)
-        elif keyword == b"f":
-            statements.faces.append(statement)
-            statements.above.append(len(statements.vertices))
-        elif keyword == b"vn":
-            statements.normals.append(statement)
-        elif keyword not in _IGNORED:
-            unknown.append(keyword)
-    if unknown and not statements.vertices:
-        raise PointsetError(f"expected lines of OBJ, such as v 0 0 0, found {quoted(unknown[0].decode('latin-1'))}")
-    if unknown:
-        lines = f"{counted(len(unknown), 'line')} with an unknown keyword, such as"
-        warnings.warn(f"{name}: {lines} {quoted(unknown[0].decode('latin-1'))}, are left out", stacklevel=4)
-    return statements
+def _read(content: bytes, name: str) -> tuple[Rows, Rows, Rows]:
+    """Return the lines of vertices, faces and normals, without their keywords."""
+    text = plain_text(content)
+    if b"\\\n" in text:
+        text = _CONTINUED.sub(rb"\1 \v", text)
+    lines: dict[bytes, list[bytes]] = {b"v": [], b"f": [], b"vn": []}
+    for line in text.split(b"\n"):
+        if words := line.split(None, 1):
+            lines.setdefault(words[0], []).append(words[1] if len(words) > 1 else b"")
+    if unknown := lines.keys() - _IGNORED - {b"v", b"f", b"vn"}:
+        keyword = quoted(min(unknown).decode("latin-1"))
+        if not lines[b"v"]:
+            raise PointsetError(f"expected lines of OBJ, such as v 0 0 0, found {keyword}")
+        count = sum(len(lines[word]) for word in unknown)
+        what = f"{counted(count, 'line')} with an unknown keyword, such as {keyword}, are left out"
+        warnings.warn(f"{name}: {what}", stacklevel=4)
+    vertices, faces, normals = (
+        Rows(lines[word], name, text, rb"(?m)^[ \t]*" + word + rb"(?!\S)") for word in (b"v", b"f", b"vn")
+    )
+    return vertices, faces, normals
 
 
-def _joined_lines(text: bytes, name: str) -> Iterator[Line]:
-    r"""Return the lines with words, joined where they end in a backslash, except in names.
-
-    Within a number a break is ambiguous (2\3: 23, or 2 and 3): the backslash stays, and the number is refused.
-    """
-    lines = enumerate(text.split(b"\n"), 1)
-    for number, line in lines:
-        while line.endswith(b"\\") and line.split()[0] not in _NAMES:
-            _, following = next(lines, (0, b""))
-            if not following:
-                raise line_error(name, (number, line), "expected another line after a backslash")
-            is_clear = line[-2:-1] in (b" ", b"\t") or following[:1] in (b" ", b"\t")
-            line = line[: -1 if is_clear else None] + following
-        if line.strip():
-            yield number, line
-
-
-def _positions(lines: list[Line], name: str) -> np.ndarray:
+def _positions(vertices: Rows) -> np.ndarray:
     expected = "expected the 3 coordinates of a vertex, or up to 7 numbers with its weight and color"
-    return coordinates(lines, name, _WIDTHS, expected) if lines else np.empty((0, 3))
+    return vertices.coordinates(_WIDTHS, expected) if vertices.lines else np.empty((0, 3))
 
 
-def _corners(statements: _Statements, name: str) -> tuple[np.ndarray, np.ndarray]:
+def _corners(faces: Rows, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the corners of all faces as rows of the vertices, and the sizes of the faces."""
-    faces, count = statements.faces, len(statements.vertices)
-    if not faces:
+    if not faces.lines:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    sizes, above = widths_of(faces), np.array(statements.above)
-    indices = _indices(b"\n".join(text for _, text in faces))
-    if len(indices) != sizes.sum() or not sizes.all():
-        right = np.array([0 < size == len(_indices(text)) for (_, text), size in zip(faces, sizes, strict=True)])
-        require(faces, right, name, "expected corners a, a/b, a//c or a/b/c of a face, in whole numbers")
-    rows = np.where(indices < 0, indices + np.repeat(above, sizes), indices - 1)
-    right = (rows >= 0) & (rows < count)
-    if not right.all():
-        face = int(np.searchsorted(np.cumsum(sizes), np.argmin(right), side="right"))
-        expected = f"expected vertex indices from 1 to {count}, the vertices of the file, or from "
-        raise line_error(name, faces[face], f"{expected}-{above[face]} to -1 back from this line")
+    block = b"\n".join(faces.lines)
+    if b"/" in block:  # of a corner a/b/c, the first number is the vertex
+        faces = faces._replace(lines=re.sub(rb"/\S*", b"", block).split(b"\n"))
+    indices, sizes = faces.numbers(np.int64)
+    faces.require(sizes > 0, "expected corners a, a/b, a//c or a/b/c of a face")
+    rows = indices - 1
+    if (indices < 0).any():
+        is_vertex = [match[1] == b"v" for match in re.finditer(rb"(?m)^[ \t]*([vf])(?!\S)", faces.text)]
+        above = np.cumsum(is_vertex)[~np.array(is_vertex)]
+        rows = np.where(indices < 0, indices + np.repeat(above, sizes), rows)
+    right = np.logical_and.reduceat((rows >= 0) & (rows < count), np.cumsum(sizes) - sizes)
+    faces.require(right, f"expected vertex indices from 1 to {count}, or back from -1 to the first vertex")
     return rows, sizes
-
-
-def _indices(block: bytes) -> np.ndarray:
-    """Return the first numbers of corners; none if one is not a whole number, or too large."""
-    firsts = _REST_OF_CORNER.sub(b"", block)
-    if not _WHOLE_NUMBERS.fullmatch(firsts):
-        return np.empty(0, np.int64)
-    return np.fromstring(firsts, np.int64, sep=" ")

@@ -14,24 +14,14 @@ several lines, so that one missing number cannot shift all following ones.
 """
 
 import re
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from pointset.data.readers.clouds import AXES, Columns
-from pointset.data.readers.lines import (
-    Line,
-    coordinates,
-    line_error,
-    lines_of,
-    number_table,
-    numbers_of,
-    plain_text,
-    require,
-    widths_of,
-)
+from pointset.data.readers.formats import warn_of_rest
+from pointset.data.readers.lines import Rows, lines_of, number_table, plain_text
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 from pointset.errors import PointsetError
 from pointset.runs.files import read_file
@@ -55,12 +45,7 @@ def off_columns(path: Path, features: Sequence[str] = ()) -> Columns:
 
 
 def write_off(path: Path, mesh: Mesh) -> None:
-    """Write a mesh as an OFF file with six decimals; the same mesh gives the same bytes on any machine.
-
-    Args:
-        path: the file to write.
-        mesh: triangles [F, 3] and vertices [V, 3].
-    """
+    """Write a mesh as an OFF file with six decimals; the same mesh gives the same bytes on any machine."""
     vertices = "%.6f %.6f %.6f\n" * len(mesh.vertices) % tuple(mesh.vertices.ravel().tolist())
     vertices = vertices.replace("-0.000000", "0.000000")  # the result of rounding small negative numbers
     faces = "3 %d %d %d\n" * len(mesh.faces) % tuple(mesh.faces.ravel().tolist())
@@ -73,31 +58,32 @@ def _read(content: bytes, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray
     text = plain_text(content)
     word = _WORD.match(text)
     if word is None:
-        raise _error_at(text, 0, name, "expected the word OFF in text, with C, N or ST before it")
+        _rows(text, 0, name).fail(0, "expected the word OFF in text, with C, N or ST before it")
     counts = _COUNTS.match(text, word.end())
     if counts is None:
-        raise _error_at(text, word.end(), name, "expected the counts of vertices, faces and edges")
+        _rows(text, word.end(), name).fail(0, "expected the counts of vertices, faces and edges")
     vertex_count, face_count = int(counts[1]), int(counts[2])
     if not vertex_count:
-        raise _error_at(text, counts.start(), name, "expected at least one vertex")
+        _rows(text, counts.start(), name).fail(0, "expected at least one vertex")
     widths = _vertex_widths(word[1] or b"")
-    body = text[counts.end() :]
-    if mesh := _read_triangles(body, vertex_count, face_count, widths):
-        return mesh
-    lines = lines_of(body, text.count(b"\n", 0, counts.end()) + 1)
-    count = vertex_count + face_count
-    if len(lines) < count:
-        expected = f"expected {vertex_count} vertices and {face_count} faces, a line each"
-        raise line_error(name, (text.count(b"\n") + 1, b""), expected)
-    if len(lines) > count:
-        more = f"has {len(lines) - count:,} lines more than its header says, which are not read"
-        warnings.warn(f"{name}: {more}", stacklevel=4)
+    if arrays := _read_uniform(text[counts.end() :], vertex_count, face_count, widths):
+        return arrays
+    rows = _rows(text, counts.end(), name)
+    vertices, faces = rows.lines[:vertex_count], rows.lines[vertex_count : vertex_count + face_count]
+    if len(vertices) + len(faces) < vertex_count + face_count:
+        rows.fail(len(rows.lines), f"expected {vertex_count} vertices and {face_count} faces, a line each")
+    warn_of_rest(name, rows.lines[vertex_count + face_count :], "lines")
     # All have one width, or a missing coordinate could pass for a short color.
-    width = len(lines[0][1].split())
-    allowed = (width,) if width in widths else widths
-    expected = f"expected {' or '.join(map(str, allowed))} numbers for a vertex"
-    vertices = coordinates(lines[:vertex_count], name, allowed, expected)
-    return vertices, *_read_faces(lines[vertex_count:count], name, vertex_count)
+    width = len(vertices[0].split())
+    widths = (width,) if width in widths else widths
+    expected = f"expected {' or '.join(map(str, widths))} numbers for a vertex"
+    table = rows._replace(lines=vertices).coordinates(widths, expected)
+    return table, *_corners(rows._replace(lines=faces, first=vertex_count), vertex_count)
+
+
+def _rows(text: bytes, start: int, name: str) -> Rows:
+    """Return the lines of a file from an offset on."""
+    return Rows(lines_of(text[start:]), name, b"\n" * text.count(b"\n", 0, start) + text[start:])
 
 
 def _vertex_widths(prefix: bytes) -> tuple[int, ...]:
@@ -108,44 +94,43 @@ def _vertex_widths(prefix: bytes) -> tuple[int, ...]:
     return (width + 3, width + 4) if b"C" in prefix else (width,)
 
 
-def _read_triangles(
+def _read_uniform(
     body: bytes, vertex_count: int, face_count: int, widths: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """As `_read`, for a file of triangles without colors or blank lines; None for others and for damaged ones."""
-    lines = body.split(b"\n", vertex_count)
-    vertices, rest = number_table(b"\n".join(lines[:vertex_count])), b"".join(lines[vertex_count:])
-    if vertices is None or len(vertices) != vertex_count or vertices.shape[1] not in widths:
+    """As `_read`, for faces of one size and one kind of color, without blank lines; None for others, and for damage."""
+    *lines, rest = body.split(b"\n", vertex_count)
+    vertices = number_table(lines)
+    if not face_count or vertices is None or len(lines) < vertex_count or vertices.shape[1] not in widths:
         return None
-    if not face_count or rest.translate(None, b"0123456789 \t\n") or not np.isfinite(vertices[:, :3]).all():
+    if rest.translate(None, b"0123456789 \t\n"):
+        table = number_table(lines_of(rest))
+    else:  # five times as fast
+        numbers = np.fromstring(rest, np.int64, sep=" ")
+        has_lines = rest.rstrip().count(b"\n") == face_count - 1 and not len(numbers) % face_count
+        table = numbers.reshape(face_count, -1) if has_lines else None
+    if table is None or len(table) != face_count or not np.isfinite(vertices[:, :3]).all():
         return None
-    numbers = np.fromstring(rest, np.int64, sep=" ")  # five times as fast as loadtxt
-    table = numbers.reshape(-1, 4) if len(numbers) == 4 * face_count else np.empty((0, 4), np.int64)
-    lines_are_faces = len(table) == rest.rstrip().count(b"\n") + 1 and (table[:, 0] == 3).all()
-    if not lines_are_faces or table.max() >= vertex_count:
+    size, width = int(table[0, 0]), table.shape[1]
+    corners = table[:, 1 : 1 + size]
+    if size < 1 or width - 1 - size not in _FACE_COLORS or (table[:, 0] != size).any() or (corners % 1).any():
         return None
-    return vertices[:, :3], table[:, 1:].ravel(), np.full(face_count, 3)
+    if corners.min() < 0 or corners.max() >= vertex_count:
+        return None
+    return vertices[:, :3], corners.ravel().astype(np.int64), np.full(face_count, size)
 
 
-def _read_faces(lines: list[Line], name: str, vertex_count: int) -> tuple[np.ndarray, np.ndarray]:
+def _corners(faces: Rows, vertex_count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the corners of all faces, and the sizes; a face is a line of its size, its indices and a color."""
-    if not lines:
+    if not faces.lines:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    numbers, widths = numbers_of(lines, name), widths_of(lines)
+    numbers, widths = faces.numbers()
     firsts = np.cumsum(widths) - widths
-    sizes = numbers[firsts]
+    sizes = numbers[firsts].astype(np.int64)
     expected = "expected a number of vertices of a face, as many indices, and a color of 0, 1, 3 or 4 numbers"
-    require(lines, (sizes >= 1) & np.isin(widths - 1 - sizes, _FACE_COLORS), name, expected)
+    faces.require((sizes >= 1) & (sizes == numbers[firsts]) & np.isin(widths - 1 - sizes, _FACE_COLORS), expected)
     steps = np.arange(len(numbers)) - np.repeat(firsts, widths)
-    is_index = (steps > 0) & (steps <= np.repeat(sizes, widths))
-    corners, starts = numbers[is_index], (np.cumsum(sizes) - sizes).astype(np.int64)
-    expected = "expected whole numbers from 0 on for a face and its vertices"
-    require(lines, np.logical_and.reduceat((corners >= 0) & (corners % 1 == 0), starts), name, expected)
+    corners = numbers[(steps > 0) & (steps <= np.repeat(sizes, widths))]
+    right = (corners >= 0) & (corners < vertex_count) & (corners % 1 == 0)
     expected = f"expected vertex indices from 0 to {vertex_count - 1}"
-    require(lines, np.logical_and.reduceat(corners < vertex_count, starts), name, expected)
-    return corners.astype(np.int64), sizes.astype(np.int64)
-
-
-def _error_at(text: bytes, offset: int, name: str, expected: str) -> PointsetError:
-    """Return the error for the first line with words from an offset on."""
-    first = text.count(b"\n", 0, offset) + 1
-    return line_error(name, next(iter(lines_of(text[offset:], first)), (first, b"")), expected)
+    faces.require(np.logical_and.reduceat(right, np.cumsum(sizes) - sizes), expected)
+    return corners.astype(np.int64), sizes

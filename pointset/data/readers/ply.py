@@ -6,15 +6,15 @@ data; plyfile reads all, but its licence (GPL) does not fit this package.
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from pointset.data.readers.clouds import AXES, Columns, named_columns
-from pointset.data.readers.formats import MOST_HEADER, is_padding, require_count, warn_of_rest
-from pointset.data.readers.lines import Line, lines_of, numbers_of, plain_text, require, widths_of
+from pointset.data.readers.formats import MOST_HEADER, require_count, warn_of_rest
+from pointset.data.readers.lines import Rows, lines_of, plain_text
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 from pointset.errors import PointsetError, quoted
 from pointset.runs.files import read_file, require_file
@@ -24,6 +24,8 @@ TYPES = {"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4"
 TYPES |= {"bool": "u1", "float": "f4", "double": "f8", "float32": "f4", "float64": "f8"}
 TYPES |= {f"{sign}int{8 * size}": f"{sign or 'i'}{size}" for sign in ("", "u") for size in (1, 2, 4, 8)}
 CORNERS = ("vertex_indices", "vertex_index")
+_HEADER = re.compile(rb"\Aply[ \t]*(\r\n|\n|\r)(?s:.*?\1)??[ \t]*end_header[^\r\n]*\r??\1")
+"""The header, all lines of which have one end; a carriage return may stand in a comment, or begin the data."""
 Types = dict[str, tuple[np.dtype, ...]]
 """The types of properties by name: one, or for a list those of its length and its entries."""
 
@@ -81,163 +83,121 @@ def read_ply(path: Path) -> dict[str, Properties]:
     """Return the properties of each element that has entries (none for an empty one); warn of what follows."""
     require_file(path, None)
     with path.open("rb") as file:
-        head = file.read(MOST_HEADER)
-    first = re.search(rb"\r\n|\n|\r", head)
-    line_end = rb"\r" if first and first[0] == b"\r" else rb"\r?\n"  # a \r may stand in a comment, or begin numbers
-    end = re.search(line_end + rb"[ \t]*end_header(?:[ \t][^\r\n]*)?" + line_end, head)
-    if end is None or head[:3] != b"ply":
+        header = _HEADER.match(file.read(MOST_HEADER))
+    if header is None:
         raise PointsetError("expected a header from ply to end_header: it is another kind of file, or cut off")
-    header = re.split(line_end, head[: end.end()])
-    order, elements = _header(header, path)
+    lines = header[0].decode("utf-8", "replace").split(header[1].decode())
+    order, elements = _elements(lines)
     read, start = dict[str, Properties](), 0
     if order:
-        content, start = np.memmap(path, np.uint8, "r"), end.end()
+        content = np.asarray(np.memmap(path, np.uint8, "r"))[header.end() :]
         for name, (count, types) in elements.items():
-            read[name], start = _read_element(content, start, count, types)
-        lists = [column.sizes for element in read.values() for column in element.values() if isinstance(column, Ragged)]
-        rest = content[start:]
-        if not is_padding(rest) and any(
-            (sizes != sizes[0]).any() for sizes in lists
-        ):  # one of which may have a damaged length
-            raise PointsetError(f"has {len(rest):,} bytes after lists of several lengths: it is damaged")
-        warn_of_rest(path, rest)
+            read[name], start = _read_records(content, start, count, types)
+        warn_of_rest(path, content[start:])
         return read
-    lines = lines_of(plain_text(read_file(path)[end.end() :]), len(header))
+    text = plain_text(read_file(path)[header.end() :])
+    rows = Rows(lines_of(text), str(path), b"\n" * (len(lines) - 1) + text)
     for name, (count, types) in elements.items():
         count = count if types else 0
-        require_count(min(len(lines) - start, count), count, "entries")
-        read[name] = _read_lines(lines[start : start + count], types, path)
+        require_count(min(len(rows.lines) - start, count), count, "entries")
+        read[name] = _read_lines(rows._replace(lines=rows.lines[start : start + count], first=start), types)
         start += count
-    if len(lines) > start:
-        warnings.warn(
-            f"{path}: has {len(lines) - start:,} lines more than its header says, which are not read", stacklevel=2
-        )
+    warn_of_rest(path, rows.lines[start:], "lines")
     return read
 
 
-def _read_lines(lines: list[Line], types: Types, path: Path) -> Properties:
-    """Return the properties of an element in text, an entry a line; MeshLab writes more than its header says."""
-    if not lines:
-        return {}
-    numbers, widths = numbers_of(lines, str(path)), widths_of(lines)
-    ends, read = np.cumsum(widths), dict[str, np.ndarray | Ragged]()
-    place = ends - widths
-    for name, (*length, kind) in types.items():
-        sizes = np.ones(len(lines), np.int64)
-        if length:
-            sizes = np.where(place < ends, numbers[np.minimum(place, len(numbers) - 1)], -1).astype(np.int64)
-            place = place + 1
-        expected = "expected as many numbers as the header says"
-        require(lines, (sizes >= 0) & (place + sizes <= ends), str(path), expected)
-        values = numbers[_ranges(place, sizes)]
-        place = place + sizes
-        read[name] = Ragged(values, sizes) if length else _typed(values, kind, name)
-    if more := int((place < ends).sum()):
-        warnings.warn(
-            f"{path}: {more:,} lines have more numbers than the header says, which are not read", stacklevel=3
-        )
-    return read
-
-
-def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return the indices of ranges, given by their starts and sizes, one range after the other."""
-    return np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
-
-
-def _typed(column: np.ndarray, kind: np.dtype, name: str) -> np.ndarray:
-    """Numbers of text in their type."""
-    with np.errstate(all="ignore"):
-        typed = column.astype(kind)
-    if kind.kind in "iu" and (typed != column).any():
-        raise PointsetError(f"expected whole numbers of the type {kind} for {quoted(name)}")
-    return typed
-
-
-def _header(lines: Sequence[bytes], path: Path) -> tuple[str, dict[str, tuple[int, Types]]]:
-    """Byte order (empty for text), and the number of entries and the types of each element.
+def _elements(header: Iterable[str]) -> tuple[str, dict[str, tuple[int, Types]]]:
+    """Return the byte order (empty for text), and the number of entries and the types of each element.
 
     Other lines are ignored: Blender 2.47 wrote a comment without its keyword.
     """
     order, elements, types = None, dict[str, tuple[int, Types]](), Types()
-    for words in (line.decode("utf-8", "replace").split() for line in lines[1:-1]):
-        match words:
-            case [] | ["comment" | "obj_info" | "end_header", *_]:
-                continue
-            case ["format", kind, _] if kind in ORDERS and order is None:
+    for line in header:
+        match line.split():
+            case ["format", kind, *_] if kind in ORDERS:
                 order = ORDERS[kind]
-                continue
-            case ["element", name, count] if count.isdecimal() and name not in elements:
+            case ["element", name, count]:
                 types = {}
                 elements[name] = int(count), types
-                continue
-            case ["property", "list", length, kind, name] if TYPES.get(length, "f")[0] != "f":
-                kinds = [length, kind]
-            case ["property", kind, name]:
-                kinds = [kind]
+            case ["property", *kinds, name] if kinds and {*kinds} <= {"list", *TYPES} and order is not None:
+                types[name] = tuple(np.dtype(order + TYPES[kind]) for kind in kinds if kind != "list")
             case ["format" | "element" | "property", *_]:
-                kinds = []
-            case _:
-                warnings.warn(f"{path}: the line {quoted(' '.join(words))} of its header is ignored", stacklevel=3)
-                continue
-        if not kinds or not {*kinds} <= {*TYPES} or not elements or name in types or order is None:
-            raise PointsetError(f"expected a line of a PLY file's header, found {quoted(' '.join(words))}")
-        types[name] = tuple(np.dtype(order + TYPES[kind]) for kind in kinds)
+                raise PointsetError(f"expected a line of a PLY file's header, found {quoted(' '.join(line.split()))}")
     if order is None:
         raise PointsetError("expected the format of a PLY file in its header")
     return order, elements
 
 
-def _read_element(content: np.ndarray, offset: int, count: int, types: Types) -> tuple[Properties, int]:
-    """Return the properties of some entries, and the offset of what follows."""
+def _read_lines(rows: Rows, types: Types) -> Properties:
+    """Return the properties of an element in text, an entry a line; MeshLab writes more than its header says."""
+    if not rows.lines:
+        return {}
+    numbers, widths = rows.numbers()
+    ends, read = np.cumsum(widths), dict[str, np.ndarray | Ragged]()
+    places = ends - widths
+    for name, (*length, kind) in types.items():
+        sizes = np.ones(len(ends), np.int64)
+        if length:
+            sizes = np.where(places < ends, numbers[np.minimum(places, len(numbers) - 1)], -1).astype(np.int64)
+            places = places + 1
+        rows.require((sizes >= 0) & (places + sizes <= ends), "expected as many numbers as the header says")
+        values = numbers[np.arange(sizes.sum()) + np.repeat(places - np.cumsum(sizes) + sizes, sizes)]
+        if kind.kind in "iu" and not (values % 1).any():
+            values = values.astype(np.int64 if kind.itemsize > 2 else kind)
+        places = places + sizes
+        read[name] = Ragged(values, sizes) if length else values
+    if (places < ends).any():
+        warnings.warn(f"{rows.name}: has lines with more numbers than its header says", stacklevel=4)
+    return read
+
+
+def _read_records(content: np.ndarray, start: int, count: int, types: Types) -> tuple[Properties, int]:
+    """Return the properties of an element in binary, and the offset of what follows."""
     if not count or not types:
-        return {}, offset
+        return {}, start
     fields: list[tuple] = []
     widths: dict[str, int] = {}
     for name, (*length, kind) in types.items():
         if length:  # lists are as long as that of the first entry in most files
-            widths[name] = _length(content, offset + np.dtype(fields).itemsize, length[0])
+            widths[name] = _length(content, start + np.dtype(fields).itemsize, length[0])
             fields += [(f"{name} length", length[0]), (name, kind, (widths[name],))]
         else:
             fields.append((name, kind))
     record = np.dtype(fields)
-    end = offset + count * record.itemsize
+    end = start + count * record.itemsize
     if end > len(content) and not widths:
-        require_count((len(content) - offset) // record.itemsize, count, "entries")
-    entries = content[offset:end].view(record) if end <= len(content) else None
+        require_count((len(content) - start) // record.itemsize, count, "entries")
+    entries = content[start:end].view(record) if end <= len(content) else None
     if entries is None or any((entries[f"{name} length"] != width).any() for name, width in widths.items()):
-        return _read_entries(content, offset, count, types)
-    read: dict[str, np.ndarray | Ragged] = {name: entries[name] for name in types}
-    for name, width in widths.items():
-        read[name] = Ragged(entries[name].ravel(), np.full(count, width))
-    return read, end
+        return _read_entries(content, start, count, types)
+    lists = {name: Ragged(entries[name].ravel(), np.full(count, width)) for name, width in widths.items()}
+    return {name: lists[name] if name in lists else entries[name] for name in types}, end
 
 
-def _read_entries(content: np.ndarray, offset: int, count: int, types: Types) -> tuple[Properties, int]:
-    """As `_read_element`, entry by entry, for lists that differ in size."""
-    places: dict[str, tuple[list[int], list[int]]] = {name: ([], []) for name in types}
+def _read_entries(content: np.ndarray, start: int, count: int, types: Types) -> tuple[Properties, int]:
+    """As `_read_records`, entry by entry, for lists that differ in size."""
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in types}
     for _ in range(count):
         for name, (*length, kind) in types.items():
             size = 1
             if length:
-                size = _length(content, offset, length[0])
-                offset += length[0].itemsize
-            places[name][0].append(offset)
-            places[name][1].append(size)
-            offset += size * kind.itemsize
-    if offset > len(content):
-        raise PointsetError("has less than its header says: it is cut off or damaged")
+                size = _length(content, start, length[0])
+                start += length[0].itemsize
+            end = start + size * kind.itemsize
+            if end > len(content):
+                raise PointsetError("has less than its header says: it is cut off or damaged")
+            parts[name].append(content[start:end].view(kind))
+            start = end
     read: dict[str, np.ndarray | Ragged] = {}
-    for name, (*length, kind) in types.items():
-        starts, sizes = (np.array(numbers, np.int64) for numbers in places[name])
-        lengths = sizes * kind.itemsize
-        values = content[_ranges(starts, lengths)].view(kind)
-        read[name] = Ragged(values, sizes) if length else values
-    return read, offset
+    for name, lists in parts.items():
+        values = np.concatenate(lists)
+        read[name] = Ragged(values, np.array([*map(len, lists)])) if len(types[name]) == 2 else values
+    return read, start
 
 
 def _length(content: np.ndarray, start: int, kind: np.dtype) -> int:
     """Return the length of a list, which must end in the file."""
     length = content[start : start + kind.itemsize].view(kind)
-    if len(length) != 1 or not 0 <= length[0] <= len(content) - start or length[0] % 1:
+    if len(length) != 1 or not 0 <= length[0] <= len(content) - start:
         raise PointsetError("has a list that is longer than the file: it is cut off or damaged")
     return int(length[0])
