@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pointset.data.readers.clouds import AXES, Columns, named_columns
-from pointset.data.readers.formats import MOST_HEADER, require_count, warn_of_rest
+from pointset.data.readers.formats import MOST_HEADER, is_padding, require_count, warn_of_rest
 from pointset.data.readers.lines import Rows, lines_of, plain_text
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 from pointset.errors import PointsetError, quoted
@@ -93,6 +93,9 @@ def read_ply(path: Path) -> dict[str, Properties]:
         content = np.asarray(np.memmap(path, np.uint8, "r"))[header.end() :]
         for name, (count, types) in elements.items():
             read[name], start = _read_records(content, start, count, types)
+        lists = [column.sizes for element in read.values() for column in element.values() if isinstance(column, Ragged)]
+        if not is_padding(content[start:]) and any((sizes != sizes[0]).any() for sizes in lists):  # one may be damaged
+            raise PointsetError(f"has {len(content) - start:,} bytes after lists of several lengths: it is damaged")
         warn_of_rest(path, content[start:])
         return read
     text = plain_text(read_file(path)[header.end() :])

@@ -292,6 +292,16 @@ def test_integers_of_a_gltf_are_scaled_before_parts_are_placed(tmp_path):
 PLY_HEAD = "ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\n"
 
 
+def test_bytes_after_lists_of_several_lengths_are_damage(tmp_path):
+    """A length that is wrong would otherwise make other faces of all that follow."""
+    content = ply_faces("binary_little_endian", [[0, 1, 3, 2], [0, 1, 5]])
+    (tmp_path / "a.ply").write_bytes(content + b"\n")
+    assert len(read_mesh(tmp_path / "a.ply").faces) == 3
+    (tmp_path / "a.ply").write_bytes(content + b"made by hand")
+    with pytest.raises(MeshError, match=r"a\.ply: has 12 bytes after lists of several lengths: it is damaged"):
+        read_mesh(tmp_path / "a.ply")
+
+
 def test_text_of_a_ply_file_with_more_than_its_header_says(tmp_path):
     """Blender 2.47 wrote a comment without its keyword, MeshLab the colors of corners in place of those of a face."""
     head = PLY_HEAD.replace("element vertex", "Created by Blender3D 247\nelement vertex")
