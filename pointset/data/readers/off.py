@@ -45,7 +45,12 @@ def off_columns(path: Path, features: Sequence[str] = ()) -> Columns:
 
 
 def write_off(path: Path, mesh: Mesh) -> None:
-    """Write a mesh as an OFF file with six decimals; the same mesh gives the same bytes on any machine."""
+    """Write a mesh as an OFF file with six decimals; the same mesh gives the same bytes on any machine.
+
+    Args:
+        path: the file to write.
+        mesh: triangles [F, 3] and vertices [V, 3].
+    """
     vertices = "%.6f %.6f %.6f\n" * len(mesh.vertices) % tuple(mesh.vertices.ravel().tolist())
     vertices = vertices.replace("-0.000000", "0.000000")  # the result of rounding small negative numbers
     faces = "3 %d %d %d\n" * len(mesh.faces) % tuple(mesh.faces.ravel().tolist())
