@@ -21,7 +21,6 @@ from pointset.commands.flags import (
     RunningFlags,
 )
 from pointset.commands.terminal import Result
-from pointset.comparison.tables import Spreads
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, quoted
@@ -48,7 +47,6 @@ def compare(
     data: Annotated[str | None, COMMON] = None,
     seeds: Annotated[tuple[int, ...] | None, COMMON] = None,
     out: Annotated[tuple[Path, ...], COMMON, Parameter(name=OUT)] = (),
-    spread: Spreads = "both",
     running: Annotated[Running, RunningFlags] = Running(),
     data_options: Annotated[DataOptions, DataFlags] = DataOptions(),
     model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),
@@ -74,7 +72,6 @@ def compare(
         out: Folder for the runs, report.html, results.csv, results.json and table.md (default: runs/compare or
             runs/FILE), files for the table: LaTeX (*.tex), Markdown (*.md) or HTML (*.html), and files for the figure
             of means and intervals: *.pdf, *.svg or *.png. A folder of a comparison is continued with its own options.
-        spread: What tables show beside the mean: the deviation over seeds, the interval, or both.
     """
     chosen = Chosen.by(given, data_options, model_options, recipe)
     written = [path for path in out if path.suffix.lower() in (*TABLE_STYLES, *STILL_SUFFIXES)]
@@ -96,7 +93,7 @@ def compare(
         given_changes = {name: value for name, value in changes.items() if value is not None}
         experiment = _with_flags(data, models, chosen, given_changes)
     folder = folders[0] if folders else Path("runs") / ("compare" if file is None else Path(file).stem)
-    return _run_or_report(experiment, folder, running, written, spread)
+    return _run_or_report(experiment, folder, running, written)
 
 
 def _from_folder(folder: Path, models: tuple[str, ...] | None, chosen: Chosen, changes: dict[str, Any]) -> "Experiment":
@@ -150,9 +147,7 @@ def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes
     return experiment.changed(**given) if given else experiment
 
 
-def _run_or_report(
-    experiment: "Experiment", out: Path, running: Running, output: Sequence[Path], spread: Spreads
-) -> Result:
+def _run_or_report(experiment: "Experiment", out: Path, running: Running, output: Sequence[Path]) -> Result:
     """Run an experiment, or report its finished runs: the table, where it is saved, and commands to run next.
 
     Failed runs are an error.
@@ -162,7 +157,7 @@ def _run_or_report(
 
     comparison = report_finished(experiment, out) if running.report else run_experiment(experiment, out, running)
     for path in output:
-        _write(comparison, path, spread)
+        _write(comparison, path)
     page, failure = shlex.quote(str(out / "report.html")), None
     if comparison.failures:
         reasons = "; ".join(f"{failure.name}: {failure.reason}" for failure in comparison.failures)
@@ -182,13 +177,13 @@ def _run_or_report(
     )
 
 
-def _write(comparison: "Comparison", path: Path, spread: Spreads) -> None:
+def _write(comparison: "Comparison", path: Path) -> None:
     """Write the table or the main figure of a comparison, by the suffix of the path."""
     suffix = path.suffix.lower()
     if suffix in STILL_SUFFIXES:
         save(comparison.plot(), path)
         return
-    text = comparison.to_latex(spread) if suffix == ".tex" else comparison.table(TABLE_STYLES[suffix], spread=spread)
+    text = comparison.to_latex() if suffix == ".tex" else comparison.table(TABLE_STYLES[suffix])
     write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
 
 

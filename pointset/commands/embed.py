@@ -34,7 +34,9 @@ def embed(
         files: Meshes, point clouds, and folders of them.
         output: File for the embeddings (*.npz or *.csv), with the names, classes and paths of the shapes.
     """
-    from pointset.evaluation.embedding import Embedded, embed_files
+    import numpy as np
+
+    from pointset.evaluation.embedding import embed_files, save_embeddings
     from pointset.evaluation.shape_files import in_folders
 
     start = perf_counter()
@@ -42,9 +44,9 @@ def embed(
     if trained.description["model"].get("members"):
         require_network(trained, "embedded")
     embeddings, failures = run_over_files(embed_files, trained, in_folders(files), reading, "embedding")
-    embedded = Embedded.of(trained.name, embeddings)
-    embedded.save(output)
-    (count, width), seconds = embedded.rows.shape, perf_counter() - start
-    data = {"output": str(output), "model": embedded.model, "shapes": count, "width": width, "seconds": seconds}
-    line = f"saved in {output}: {counted(count, 'shape')}, {width} numbers each, by {embedded.model} in {seconds:.1f} s"
+    shapes, rows = zip(*embeddings, strict=True)
+    save_embeddings(output, trained.name, shapes, np.stack(rows))
+    count, width, seconds = len(rows), len(rows[0]), perf_counter() - start
+    data = {"output": str(output), "model": trained.name, "shapes": count, "width": width, "seconds": seconds}
+    line = f"saved in {output}: {counted(count, 'shape')}, {width} numbers each, by {trained.name} in {seconds:.1f} s"
     return Result(data | {"left_out": failures}, line, *left_out(failures))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import pointset
 from pointset.commands.flags import out_file
 from pointset.commands.terminal import Result
-from pointset.comparison.tables import Spreads
 from pointset.errors import PointsetError
 from pointset.runs.atomic import write_for_user
 
@@ -26,7 +25,6 @@ def rank(
     level: float = 0.05,
     deterministic: tuple[str, ...] = (),
     output: Annotated[tuple[Path, ...], out_file("a ranking", *TEXTS, *PICTURES)] = (),
-    spread: Spreads = "both",
 ) -> Result:
     """Rank models by their predictions, and test which differences are significant for new seeds and new items.
 
@@ -44,18 +42,17 @@ def rank(
         level: Probability of any error in a table of equally good models.
         deterministic: Models whose training has no seed, such as a support vector machine.
         output: Files for the tables: Markdown (*.md), LaTeX (*.tex), or all pairs as a figure (*.svg, *.png, *.pdf).
-        spread: What the LaTeX table of models shows beside the mean.
     """
     if wrong := next((word for word in columns if "=" not in word), None):
         raise PointsetError(f"--columns must be pairs such as item=uid, got {wrong!r}")
     named = dict(word.split("=", 1) for word in columns)
     ranking = pointset.rank(files, named, level=level, deterministic=deterministic)
     for path in output:
-        _write(ranking, path, spread)
+        _write(ranking, path)
     return Result(ranking.as_dict(), *str(ranking).splitlines())
 
 
-def _write(ranking: "Ranking", path: Path, spread: Spreads) -> None:
+def _write(ranking: "Ranking", path: Path) -> None:
     suffix = path.suffix.lower()
     if suffix in PICTURES:
         from pointset.comparison.charts import draw_matrix  # imports matplotlib
@@ -66,5 +63,5 @@ def _write(ranking: "Ranking", path: Path, spread: Spreads) -> None:
             )
         pointset.viz.save(figure, path)
         return
-    text = ranking.as_markdown() if suffix == ".md" else ranking.as_latex(spread)
+    text = ranking.as_markdown() if suffix == ".md" else ranking.as_latex()
     write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))

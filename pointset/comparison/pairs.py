@@ -25,7 +25,7 @@ NOT_SIGNIFICANT = "not significant"
 
 @dataclass(frozen=True)
 class Design:
-    """The minimum detectable difference of two models, as a function of the numbers of seeds and items."""
+    """The minimum detectable difference of two models, as a function of the number of seeds."""
 
     seeds: int
     """Runs of each model that varies; the smaller number, if they differ; 0 if none varies."""
@@ -57,17 +57,9 @@ class Design:
             residual=residual,
         )
 
-    def detectable(self, seeds: int | None = None, items: int | None = None) -> float:
-        """Return the smallest significant difference with these numbers of seeds and items; default: the design's.
-
-        More items alone may leave fewer degrees of freedom; the result is never larger than that of the design.
-        """
-        own = self._reach(self.seeds, self.items)
-        found = self._reach(seeds or self.seeds, items or self.items)
-        return min(own, found) if (seeds or 0) >= self.seeds or (items or 0) >= self.items else found
-
-    def _reach(self, seeds: int, items: int) -> float:
-        """Return the critical value, as a difference."""
+    def detectable(self, seeds: int | None = None) -> float:
+        """Return the smallest significant difference with this number of seeds; default: the design's."""
+        seeds, items = self.seeds if seeds is None else seeds, self.items
         runs, fewest = max(1, seeds), max(1, seeds - 1)
         of_seeds, of_items, crossed = self.over_seeds / runs, self.over_items / items, self.residual / (runs * items)
         variance = of_seeds + of_items + crossed

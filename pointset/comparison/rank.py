@@ -35,7 +35,7 @@ COLUMN_ALIASES = {
     "data": ("data", "dataset"),
 }
 """Names under which columns are found, in this order."""
-IN_NAME = re.compile(r"[-_.]seed(\d+)$")
+IN_NAME = re.compile(r"(.+)[-_.]seed(\d+)")
 PREDICTIONS_CSV, PREDICTIONS_NPZ = "predictions.csv", "predictions.npz"
 
 
@@ -71,10 +71,8 @@ def rank(
     """
     check_level(level)
     given = [predictions] if isinstance(predictions, str | Path) else predictions
-    if isinstance(given, Sequence):
-        table = read_tables([Path(path) for path in given], columns)
-    else:
-        table = tidy(given, columns)
+    files = isinstance(given, Sequence)
+    table = read_tables([*map(Path, given)], columns) if files else tidy(given, columns)
     models = list(table["model"].unique())
     deterministic = [deterministic] if isinstance(deterministic, str) else deterministic
     for model in deterministic:
@@ -86,24 +84,19 @@ def rank(
 
 
 def find_files(path: Path) -> list[Path]:
-    """Return the files of predictions of a path: the table of a comparison, or those of all runs of a folder.
-
-    Raises:
-        PointsetError: a folder has none.
-    """
+    """Return the files of predictions of a path: the table of a comparison, or those of all runs of a folder."""
     if not path.is_dir():
         return [path]
-    if (path / PREDICTIONS_CSV).exists():
-        return [path / PREDICTIONS_CSV]
-    if (path / PREDICTIONS_NPZ).exists():
-        return [path / PREDICTIONS_NPZ]
-    found = [file for folder in (path, path / "runs") for file in sorted(folder.glob(f"*/{PREDICTIONS_NPZ}"))]
-    if not found:
+    for name in (PREDICTIONS_CSV, PREDICTIONS_NPZ):
+        if (path / name).exists():
+            return [path / name]
+    files = [file for folder in (path, path / "runs") for file in sorted(folder.glob(f"*/{PREDICTIONS_NPZ}"))]
+    if not files:
         raise PointsetError(
             f"{path} has neither {PREDICTIONS_CSV} nor runs with {PREDICTIONS_NPZ}: name files of predictions, or the "
             "folder of a finished comparison"
         )
-    return found
+    return files
 
 
 def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None) -> "DataFrame":
@@ -122,10 +115,8 @@ def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None)
 def _named(path: Path) -> tuple[str, int]:
     """Return the model and the seed that a path names; the predictions of a run are named by its folder."""
     name = path.parent.name if path.name == PREDICTIONS_NPZ and path.parent.name else path.stem
-    match = IN_NAME.search(name)
-    if match is None or match.start() == 0:
-        return name, 0
-    return name[: match.start()], int(match[1])
+    match = IN_NAME.fullmatch(name)
+    return (match[1], int(match[2])) if match else (name, 0)
 
 
 def _read(path: Path) -> "DataFrame":
@@ -174,7 +165,7 @@ def tidy(
     import pandas
 
     table = pandas.DataFrame(table)
-    names = _columns_of(table, dict(columns or {}), what)
+    names = _columns_of(table, columns or {}, what)
     if not len(table):
         raise PointsetError(f"{what} has no rows: give at least one prediction")
     given = {key: table[name] for key, name in names.items()}
@@ -187,42 +178,35 @@ def tidy(
     seeds = pandas.to_numeric(tidied["seed"], errors="coerce")
     if (wrong := seeds % 1 != 0).any():  # also for text and infinities
         row = int(wrong.to_numpy().argmax())
-        odd = quoted(str(tidied["seed"].iloc[row]))
-        raise PointsetError(f"row {row + 1} of {what} has the seed {odd}: seeds must be whole numbers")
-    kinds = {tidied[key].dtype.kind for key in ("label", "prediction")}
-    if "b" in kinds and kinds & {*"iuf"}:  # beside 0 and 1
-        tidied = tidied.astype({"label": float, "prediction": float})
+        seed_there = quoted(str(tidied["seed"].iloc[row]))
+        raise PointsetError(f"row {row + 1} of {what} has the seed {seed_there}: seeds must be whole numbers")
     return tidied.apply(_words).assign(seed=seeds.astype(int))
 
 
 def _words(column: Any) -> Any:
-    """Return names and classes as text; whole numbers without a point, as other columns and tables may have them."""
+    """Return names and classes as text; truth values as 0 and 1, and whole numbers without a point."""
+    if column.dtype.kind == "b":
+        column = column.astype(int)
     if column.dtype.kind != "f":
         return column.astype(str)
     return (column + 0.0).map(lambda value: str(value).removesuffix(".0"))  # not -0
 
 
-def _columns_of(table: "DataFrame", columns: dict[str, str], what: str) -> dict[str, str]:
+def _columns_of(table: "DataFrame", columns: Mapping[str, str], what: str) -> dict[str, str]:
     """Return the column of each meaning; those that a table may lack are left out."""
+    listed = ", ".join(map(str, table.columns))
     for key, name in columns.items():
         if key not in COLUMN_ALIASES:
             raise PointsetError(f"{quoted(key)} is not a column of predictions: use {', '.join(COLUMN_ALIASES)}")
         if name not in table:
-            raise PointsetError(f"{what} has no column {quoted(name)}: it has {_listed(table)}")
+            raise PointsetError(f"{what} has no column {quoted(name)}: it has {listed}")
     given = {key: next((name for name in names if name in table), None) for key, names in COLUMN_ALIASES.items()}
-    names = {key: name for key, name in (given | columns).items() if name is not None}
+    names = {key: name for key, name in {**given, **columns}.items() if name is not None}
     for key in ("item", "label", "prediction"):
         if key not in names:
-            raise PointsetError(
-                f"{what} has no column {' or '.join(COLUMN_ALIASES[key])}: name it with {key}=COLUMN; "
-                f"it has {_listed(table)}"
-            )
+            aliases = " or ".join(COLUMN_ALIASES[key])
+            raise PointsetError(f"{what} has no column {aliases}: name it with {key}=COLUMN; it has {listed}")
     return names
-
-
-def _listed(table: "DataFrame") -> str:
-    names = [str(name) for name in table.columns]
-    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
 def right_answers(table: "DataFrame") -> dict[str, Bool[ndarray, "seeds items"]]:
@@ -246,27 +230,18 @@ def right_answers(table: "DataFrame") -> dict[str, Bool[ndarray, "seeds items"]]
             f"item {quoted(row['item'])} has the label {quoted(str(labels[row['item']]))} and, for "
             f"{_run(row['model'], row['seed'])}, {quoted(str(row['label']))}: an item must have one label"
         )
-    right = table.assign(right=table["label"] == table["prediction"]).pivot(
-        index=keys[:2], columns="item", values="right"
-    )
-    _require_same_items(right.notna())
-    return {model: right.loc[[model]].to_numpy(bool) for model in table["model"].unique()}
-
-
-def _require_same_items(there: "DataFrame") -> None:
-    """Raise a PointsetError that names the run with the fewest items, and the run that has what it lacks."""
-    counts = there.sum(axis=1)
+    right = (table["label"] == table["prediction"]).groupby([table[key] for key in keys]).first().unstack("item")
+    there = right.notna()
     if there.shape[1] < 2:
         raise PointsetError("there is one item: a comparison needs at least 2")
-    if counts.min() == there.shape[1]:
-        return
-    fewest = counts.idxmin()
-    lacking = there.columns[~there.loc[fewest]]
-    other = there[lacking[0]].idxmax()
-    raise PointsetError(
-        f"{_run(*fewest)} lacks {len(lacking):,} of {there.shape[1]:,} items, such as {quoted(lacking[0])}, which "
-        f"{_run(*other)} has: all runs must have the same items, under the same names"
-    )
+    if not there.all(axis=None):
+        fewest = there.sum(axis=1).idxmin()
+        lacking = there.columns[~there.loc[fewest]]
+        raise PointsetError(
+            f"{_run(*fewest)} lacks {len(lacking):,} of {there.shape[1]:,} items, such as {quoted(lacking[0])}, which "
+            f"{_run(*there[lacking[0]].idxmax())} has: all runs must have the same items, under the same names"
+        )
+    return {model: right.loc[[model]].to_numpy(bool) for model in table["model"].unique()}
 
 
 def _run(model: str, seed: int) -> str:

@@ -72,15 +72,15 @@ class Ranking:
         pair = next(pair for pair in self.pairs if {pair.first, pair.second} == {first, second})
         return pair if pair.first == first else pair.reversed()
 
-    def table(self, spread: str = "both") -> Table:
-        """One row for each model, as text, with "deviation", "interval" or "both"."""
-        metric, several = self.metric, spread != "interval"
+    def table(self) -> Table:
+        """One row for each model, as text."""
+        metric = self.metric
         table = [
             {
                 "model": row.model,
                 "seeds": "none" if row.fixed and row.runs == 1 else str(row.runs),
-                metric.title: metric.write(row.mean, row.deviation if several else None),
-                self._interval_title: metric.write_interval(row.interval) if spread != "deviation" else "",
+                metric.title: metric.write(row.mean, row.deviation),
+                self._interval_title: metric.write_interval(row.interval),
                 "against the best": self.against_best(row.model),
             }
             for row in self.rows
@@ -136,7 +136,7 @@ class Ranking:
         return text + f"; no significant difference from: {', '.join(level)}."
 
     def detectable(self) -> str:
-        """Return the minimum detectable difference from the best model, also with more seeds or items.
+        """Return the minimum detectable difference from the best model, also with more seeds if they lower it clearly.
 
         Empty if no model has several runs.
         """
@@ -151,14 +151,10 @@ class Ranking:
         smallest = self._from_to(now) if self._is_possible(now) else "more than 100 percentage points"
         text = f"Minimum detectable difference from {self.best}: {smallest} ({sizes})"
         for more in (number for number in MORE_SEEDS if number > seeds > 0):
-            finer = [design.detectable(seeds=more) for design in designs]
+            finer = [design.detectable(more) for design in designs]
             if fmean(finer) < FINER * fmean(now) and self._is_possible(finer):
                 return f"{text}; {self._from_to(finer)} with {more} seeds."
-        wider = [design.detectable(items=4 * self.items) for design in designs]
-        if self.items == 1 or not self._is_possible(wider):
-            return f"{text}."
-        hardly = " (more seeds hardly lower it)" * bool(seeds)
-        return f"{text}; {self._from_to(wider)} with {4 * self.items:,} items{hardly}."
+        return f"{text}."
 
     def _is_possible(self, differences: Sequence[float]) -> bool:
         """Return False if all these differences are larger than the metric allows: of shares, 100 percentage points."""
@@ -215,17 +211,17 @@ class Ranking:
             f"## {title}\n\n{format_table(table, 'github')}" for title, table in self.tables().items()
         )
 
-    def as_latex(self, spread: str = "both") -> str:
+    def as_latex(self) -> str:
         """Return LaTeX: the sentences as comments, and the tables of models and pairs with caption and label."""
         comments = "".join(f"% {escaped(text)}\n" for text in (*self.sentences(), self.method))
-        captions = {title: f"{title} on {self.items:,} items. {self.method}" for title in self.tables(spread)}
-        tables = self.tables(spread).items()
-        return comments + "\n".join(as_latex(table, captions[title], f"tab:{title.lower()}") for title, table in tables)
+        return comments + "\n".join(
+            as_latex(table, f"{title} on {self.items:,} items. {self.method}", f"tab:{title.lower()}")
+            for title, table in self.tables().items()
+        )
 
-    def tables(self, spread: str = "both") -> dict[str, Table]:
+    def tables(self) -> dict[str, Table]:
         """Return the tables that are not empty, by title."""
-        tables = {"Models": self.table(spread), "Pairs": self.pair_table()}
-        return {title: table for title, table in tables.items() if table}
+        return {title: table for title, table in (("Models", self.table()), ("Pairs", self.pair_table())) if table}
 
 
 def rank_models(

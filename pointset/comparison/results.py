@@ -21,7 +21,7 @@ from pointset.comparison.metric import Metric, Row, Size, Summary
 from pointset.comparison.pairs import Pair
 from pointset.comparison.ranking import Ranking, rank_models
 from pointset.comparison.runs import Run, of_size
-from pointset.comparison.tables import BOLD, Spreads, as_latex, format_table, make_cells
+from pointset.comparison.tables import BOLD, as_latex, format_table, make_cells
 from pointset.comparison.task import Task
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.evaluation.costs import Cost, measure_costs
@@ -107,17 +107,17 @@ class Comparison:
         """The comparisons of all pairs of models, by size."""
         return {size: list(ranking.pairs) for size, ranking in self.rankings.items()}
 
-    def table(self, style: str = "simple", brief: bool = False, spread: Spreads = "both") -> str:
+    def table(self, style: str = "simple", brief: bool = False) -> str:
         """Return the table in one of tabulate's formats ("simple", "github", ...) or as "latex".
 
-        `brief` has fewer columns; `spread` is the "deviation" over seeds, the "interval", or "both".
+        `brief` has fewer columns.
         """
-        cells = make_cells(self.rows, self.metrics, brief, spread=spread)
+        cells = make_cells(self.rows, self.metrics, brief)
         return as_latex(cells) if style == "latex" else format_table(cells, style, numbers_right=True)
 
-    def to_latex(self, spread: Spreads = "both", label: str = "tab:comparison") -> str:
+    def to_latex(self, label: str = "tab:comparison") -> str:
         """Return the table as a floating LaTeX table (booktabs) with caption and label; the best means are bold."""
-        cells, title = make_cells(self.rows, self.metrics, spread=spread), self.metrics[0].title
+        cells, title = make_cells(self.rows, self.metrics), self.metrics[0].title
         for row, cell in zip(self.rows, cells, strict=True):
             cell[title] = cell[title].join(BOLD) if row.best else cell[title]
         return as_latex(cells, f"{self.caption()}.", label)

@@ -17,8 +17,6 @@ NO_COST = "-"
 TEXT_COLUMNS = ("model", "against the best", "pair", "class")
 """Columns of text, which are left-aligned, as all conclusions are."""
 ColumnGroup = Literal["all", "metrics", "costs"]
-Spreads = Literal["both", "deviation", "interval"]
-"""What a table shows beside a mean: the deviation over seeds, the interval, or both."""
 Table = list[dict[str, Any]]
 """Rows of a table; the keys of the first are its header."""
 
@@ -72,13 +70,7 @@ def is_words(column: str) -> bool:
     return column in TEXT_COLUMNS or "against" in column or column == "conclusion"
 
 
-def make_cells(
-    rows: Sequence[Row],
-    metrics: Sequence[Metric],
-    brief: bool = False,
-    part: ColumnGroup = "all",
-    spread: Spreads = "both",
-) -> Table:
+def make_cells(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool = False, part: ColumnGroup = "all") -> Table:
     """Return the cells of the table of a comparison; `brief` leaves out columns that do not fit a terminal.
 
     Empty columns, and sizes and seeds that are equal for all rows, are left out.
@@ -88,7 +80,7 @@ def make_cells(
         "model": [row.model for row in rows],
         "points": [f"{row.points:,}" for row in rows] if len({row.points for row in rows}) > 1 else [],
         "seeds": [str(row.seeds) for row in rows] if len({row.seeds for row in rows}) > 1 else [],
-        **_metric_columns(rows, metrics, brief, spread),
+        **_metric_columns(rows, metrics, brief),
         "parameters": [f"{row.parameters:,}" for row in rows],
         "M mult-adds": [_short(row.cost.multiply_adds / 1e6) if row.cost else absent for row in rows],
         "ms a set": [f"{row.cost.latency_ms:.1f}" if row.cost else absent for row in rows],
@@ -105,9 +97,7 @@ def _short(value: float) -> str:
     return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 
 
-def _metric_columns(
-    rows: Sequence[Row], metrics: Sequence[Metric], brief: bool, spread: Spreads
-) -> dict[str, list[str]]:
+def _metric_columns(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool) -> dict[str, list[str]]:
     """Return the columns of all metrics; of several detailed metrics, headers begin with the metric."""
     columns: dict[str, list[str]] = {}
     several = sum(metric.detailed for metric in metrics) > 1
@@ -116,11 +106,10 @@ def _metric_columns(
             continue
         summaries = [row.metrics[metric.name] for row in rows]
         columns[metric.title] = [
-            metric.write(summary.mean, summary.deviation if metric.spread and spread != "interval" else None)
-            for summary in summaries
+            metric.write(summary.mean, summary.deviation if metric.spread else None) for summary in summaries
         ]
         lead, unit = f"{metric.name} " * several, " %" * metric.share
-        if metric.detailed and not brief and spread != "deviation":
+        if metric.detailed and not brief:
             columns[f"{lead}95 % interval"] = [metric.write_interval(summary.interval) for summary in summaries]
         if metric == metrics[0] and len({row.model for row in rows}) > 1:
             columns["against the best"] = [row.against_best for row in rows]

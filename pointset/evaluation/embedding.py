@@ -1,7 +1,6 @@
 """Embeddings of shapes: one feature vector per shape; similar shapes have embeddings at a small distance."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,46 +51,23 @@ def embed(model: nn.Module, sets: Any, *, batch_size: int = SETS_AT_ONCE) -> Flo
     return embed_rows(model, sets, batch_size=batch_size).cpu().numpy()
 
 
-@dataclass(frozen=True, eq=False)
-class Embedded:
-    """Embeddings of files."""
+def save_embeddings(path: Path, model: str, shapes: Sequence[ShapeFile], rows: Float[ndarray, "N d"]) -> None:
+    """Write embeddings with the name of the model and the names, classes and paths of files, as *.npz or *.csv."""
+    checked_suffix(path, EMBEDDING_SUFFIXES, "a file of embeddings")
+    about = {"name": [shape.name for shape in shapes], "true_class": [shape.true_class for shape in shapes]}
+    columns: dict[str, Any] = {**about, "path": [str(shape.path.resolve()) for shape in shapes]}
 
-    model: str
-    """The name of the model, or the folder of its run."""
-    names: list[str]
-    classes: list[str]
-    """The class of each file by its folder; empty if unknown."""
-    rows: Float[ndarray, "N d"]
-    files: list[str]
-    """Absolute paths."""
+    def write(temporary: Path) -> None:
+        if path.suffix.lower() == ".npz":
+            with temporary.open("wb") as file:
+                np.savez_compressed(file, embedding=rows, model=model, **columns)
+            return
+        columns["model"] = [model] * len(shapes)
+        columns.update({f"embedding_{number}": column for number, column in enumerate(rows.T.tolist())})
+        lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+        temporary.write_text(as_csv(lines), encoding="utf-8")
 
-    @classmethod
-    def of(cls, model: str, embedded: Sequence[tuple[ShapeFile, Float[ndarray, " d"]]]) -> "Embedded":
-        """Files with their rows."""
-        shapes, rows = zip(*embedded, strict=True)
-        names, classes = [shape.name for shape in shapes], [shape.true_class for shape in shapes]
-        return cls(model, names, classes, np.stack(rows), [str(shape.path.resolve()) for shape in shapes])
-
-    def save(self, path: Path) -> None:
-        """Write names, classes, files and rows, atomically, as *.npz or *.csv."""
-        checked_suffix(path, EMBEDDING_SUFFIXES, "a file of embeddings")
-        about: Any = {"name": self.names, "true_class": self.classes, "path": self.files}
-
-        def write(temporary: Path) -> None:
-            if path.suffix.lower() == ".npz":
-                with temporary.open("wb") as file:
-                    np.savez_compressed(file, embedding=self.rows, model=self.model, **about)
-                return
-            shapes = zip(*about.values(), strict=True)
-            rows = [
-                dict(zip(about, shape, strict=True))
-                | {"model": self.model}
-                | {f"embedding_{number}": value for number, value in enumerate(row)}
-                for shape, row in zip(shapes, self.rows, strict=True)
-            ]
-            temporary.write_text(as_csv(rows), encoding="utf-8")
-
-        write_for_user(path, write)
+    write_for_user(path, write)
 
 
 def embed_files(

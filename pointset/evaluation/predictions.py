@@ -20,7 +20,7 @@ from pointset.data.catalogue.locate import require_classes
 from pointset.data.dataset import PointSets
 from pointset.data.reload import load_like
 from pointset.errors import PointsetError, quoted
-from pointset.evaluation.calibration import Edges, Objective, brier_score, fit_temperature, reliability
+from pointset.evaluation.calibration import Edges, brier_score, fit_temperature, reliability
 from pointset.inputs import require_model
 from pointset.runs import records
 from pointset.zoo.classifiers import Classifier
@@ -153,7 +153,7 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
     """
     require_model(model)
     check("data", data, PointSets)
-    if isinstance(known := getattr(model, "classes", None), list):  # otherwise labels would be those of other classes
+    if isinstance(known := getattr(model, "classes", None), list):  # labels are indices of classes
         remedy = "give data with the same classes, as pointset.from_arrays(X, y, model.classes) does"
         require_classes(data.classes, known, data.name or "the data", "the model", remedy)
     warn_of_preparation(model, data)
@@ -165,14 +165,15 @@ def warn_of_preparation(model: nn.Module, data: PointSets) -> None:
     has_preparation = model.has_preparation if isinstance(model, Classifier) else hasattr(model, "preparation")
     if not has_preparation and data.options.normalize != "none":
         warnings.warn(
-            f"the model has no preparation: it gets sets with normalize={data.options.normalize!r}; if it was trained "
-            "on points without normalisation, load the data with normalize='none'; otherwise set model.preparation = "
-            "train.preparation",
+            f"the model has no preparation, and the sets have normalize={data.options.normalize!r}: if it was trained "
+            "so, set model.preparation = train.preparation; otherwise load the data with normalize='none'",
             UserWarning,
             stacklevel=3,
         )
+    if not (isinstance(model, Classifier) and model.classes):
+        return
     for name, own in (("normalize", data.options.normalize), ("up", data.up)):
-        trained = getattr(model.preparation, name) if isinstance(model, Classifier) and model.classes else own
+        trained = getattr(model.preparation, name)
         if trained.removeprefix("center-") != own.removeprefix("center-"):
             text = f"{data.name or 'the data'} has {name}={own!r}, and the model was trained with {trained!r}"
             warnings.warn(f"{text}: load it with {name}={trained!r}", UserWarning, stacklevel=3)
@@ -199,30 +200,21 @@ def evaluate_in_training(model: nn.Module, data: PointSets, *, batch_size: int =
     return Evaluation(logits, data.labels.numpy(), list(data.classes), list(data.names), prediction)
 
 
-def validation_temperature(
-    model: nn.Module, description: Mapping[str, Any], objective: Objective = "log loss"
-) -> float:
-    """The temperature that fits the validation split of a run best; see `fit_temperature`."""
-    if description["recipe"]["validation"] == 0.0:
+def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> float:
+    """Return the temperature that fits the validation split of a run best; see `fit_temperature`."""
+    data, rows = description["data"], description.get("validation")
+    if rows is None:
         raise PointsetError("the run has no validation split to calibrate on: train MODEL with --validation 0.1")
-    if (rows := description.get("validation")) is None:
+    if not is_on_disk(data["source"]):
         raise PointsetError(
-            "the model comes without the indices of its validation split; its temperature is fitted already"
+            "the run was trained on data in memory: in Python, evaluate the model on your validation shapes, and pass "
+            "the logits to fit_temperature"
         )
-    if not is_on_disk(description["data"]["source"]):
-        raise PointsetError(
-            "the run was trained on data in memory, which is not saved with it, and calibration needs its validation "
-            "shapes: in Python, evaluate on your held-out shapes and pass the logits to fit_temperature"
-        )
-    train = load_like(description["data"], "train")
-    if train.describe()["fingerprint"] != description["data"]["fingerprint"]:
-        raise PointsetError(
-            f"the training data of the run in {description['data']['source']} has changed: restore it, or train again"
-        )
-    validation = train.subset(torch.tensor(rows))
-    groups = train.grouping.groups[rows] if train.grouping else None
-    held_out = evaluate(model, validation)
-    return fit_temperature(held_out.logits, held_out.labels, objective, groups)
+    train = load_like(data, "train")
+    if train.describe()["fingerprint"] != data["fingerprint"]:
+        raise PointsetError(f"the training data of the run in {data['source']} has changed: restore it, or train again")
+    held_out = evaluate(model, train.subset(torch.tensor(rows)))
+    return fit_temperature(held_out.logits, held_out.labels, train.grouping.groups[rows] if train.grouping else None)
 
 
 def save_predictions(evaluation: Evaluation, folder: Path) -> None:

@@ -82,15 +82,13 @@ def guess(
 
 
 def accuracy_of(guesses: Sequence[Guess], classes: Sequence[str]) -> tuple[float, int]:
-    """Share that is right of the shapes whose class is one of the model's by its name, and their number.
+    """Return the accuracy on the shapes whose class is one of the model's by its name, and their number.
 
-    "Night stand" is night_stand, unless the model tells names apart that differ in no more than that.
+    Case, spaces, hyphens and underscores do not matter: "Night stand" is night_stand.
     """
-    apart = len({_plain(name) for name in classes}) < len(set(classes))
-    read: Callable[[str], str] = str if apart else _plain
-    names = {read(name) for name in classes}
-    known = [guess for guess in guesses if read(guess.true_class) in names]
-    right = sum(read(guess.likeliest[0][0]) == read(guess.true_class) for guess in known)
+    names = {_plain(name) for name in classes}
+    known = [guess for guess in guesses if _plain(guess.true_class) in names]
+    right = sum(_plain(guess.likeliest[0][0]) == _plain(guess.true_class) for guess in known)
     return (right / len(known) if known else 0.0), len(known)
 
 

@@ -143,10 +143,10 @@ def test_a_task_by_name(capsys, tmp_path):
     assert "rFF + mean" not in out
     assert "saved in runs/max-regression: report.html, table.md, results.csv, results.json" in out
     whole = asked(capsys, "compare", *SHORT, "--models", "rFF + max")
-    files = ("-o", "runs/max-regression", "t.tex", "t.md", "--spread", "deviation")
+    files = ("-o", "runs/max-regression", "t.tex", "t.md")
     succeed(capsys, "compare", *SHORT, *files, "--report")
-    assert r"\begin{tabular}{lrlr" in (tmp_path / "t.tex").read_text()
-    assert "interval" not in (tmp_path / "t.md").read_text()
+    assert r"\begin{tabular}{lr" in (tmp_path / "t.tex").read_text()
+    assert "| SAB + PMA" in (tmp_path / "t.md").read_text()
     assert [row["model"] for row in whole["rows"]] == ["rFF + max"]
 
 

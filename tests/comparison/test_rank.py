@@ -349,6 +349,6 @@ def test_the_resolution_is_the_difference_at_which_the_test_begins_to_reject():
     assert at[0] > 0.05 > at[1]
 
 
-def test_more_seeds_and_items_resolve_smaller_differences(pair):
+def test_more_seeds_resolve_smaller_differences(pair):
     design = compare_models(pair)[0].design
-    assert design.detectable(seeds=8) < design.detectable() > design.detectable(items=600)
+    assert design.detectable(8) < design.detectable()

@@ -27,8 +27,9 @@ from pointset.comparison.rank import read_tables
 from pointset.comparison.report.sections import commit_of, machine_of
 from pointset.comparison.results import as_dict, gather, origins
 from pointset.comparison.runs import check_folder, make_runs
+from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.reload import load_like
-from pointset.evaluation.embedding import Embedded
+from pointset.evaluation.embedding import save_embeddings
 from pointset.evaluation.predictions import validation_temperature
 from pointset.evaluation.shape_files import Guess, write_guesses
 from pointset.runs import atomic, records
@@ -228,7 +229,8 @@ def test_texts_of_every_table_are_no_formulas_and_read_back_unchanged_and_number
     table, names = read_tables([guessed]), [*TEXTS]
     assert table["label"].tolist() == table["prediction"].tolist() == names
     assert rank(guessed).rows[0].mean == 1
-    Embedded("=model", names, names, np.ones((len(names), 2), np.float32), names).save(embedded)
+    shapes = [ShapeFile(Path("x.off"), name, name) for name in names]
+    save_embeddings(embedded, "=model", shapes, np.ones((len(names), 2), np.float32))
     assert not any(map(has_formula, (results, guessed, embedded)))
 
 
