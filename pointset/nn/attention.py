@@ -17,7 +17,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import RELEASED, AttentionOptions
+from pointset.configuration import RELEASED
+from pointset.configuration import AttentionOptions as AttentionOptions
 from pointset.errors import quoted
 from pointset.inputs import InputError
 from pointset.nn.fast.absorbed import Projection
@@ -35,18 +36,16 @@ def attend(
     weights: Callable[[Tensor, Tensor | None], Tensor],
     mask: Bool[Tensor, "B m"] | None = None,
 ) -> tuple[Float[Tensor, "B h n e"], Float[Tensor, "B h n m"]]:
-    """A V with A = weights(score(Q, K)), by default A = softmax(Q K^T / sqrt(d)); and A.
+    """A V with A = weights(score(Q, K)), by default A = softmax(Q K^T / sqrt(d)).
 
     Args:
-        Q: queries [B, h, n, c], or [1, h, n, c] for all sets.
-        K: keys [B, h, m, c].
-        V: values [B, h, m, e].
+        Q, K, V: queries [B, h, n, c], or [1, h, n, c] for all sets; keys [B, h, m, c]; values [B, h, m, e].
         score: function of queries and keys that returns logits [B, h, n, m].
         weights: function of logits and mask that returns weights [B, h, n, m].
         mask: bool [B, m], True at real keys.
 
     Returns:
-        The values read, [B, h, n, e], and the weights, [B, h, n, m].
+        The values read, [B, h, n, e], and the weights A, [B, h, n, m].
 
     Example:
         >>> from pointset.nn.scores import DotScore
@@ -68,9 +67,7 @@ class Multihead(nn.Module):
     X [B, n, dim_query] and Y [B, m, dim_key] with its mask [B, m] give [B, n, dim].
 
     Args:
-        dim_query: width of the rows of X.
-        dim_key: width of the rows of Y.
-        dim: width d of the result, a multiple of the heads.
+        dim_query, dim_key, dim: widths of X, of Y and of the result; dim is a multiple of the heads.
         options: heads, form, score, weights, ...; see `AttentionOptions`.
         changes: fields of `AttentionOptions` by name, in place of those of `options`.
 

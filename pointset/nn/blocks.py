@@ -30,11 +30,6 @@ from pointset.nn.norms import make_norm
 def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
     """Row-wise feed-forward of two layers, dim_in -> hidden -> dim, with a ReLU between; hidden defaults to dim.
 
-    Args:
-        dim_in: width of the rows.
-        dim: width of the result.
-        hidden: width between the layers.
-
     Returns:
         A module: rows [..., dim_in] -> [..., dim].
 
@@ -58,9 +53,8 @@ class MAB(nn.Module):
     X [B, n, dim_query] and Y [B, m, dim_key] with its mask [B, m] give [B, n, dim].
 
     Args:
-        dim_query: width of the rows of X.
-        dim_key: width of the rows of Y.
-        dim: width d of the result; form "paper" needs dim_query == dim, as X itself is added.
+        dim_query, dim_key, dim: widths of X, of Y and of the result; form "paper" needs dim_query == dim, as X itself
+            is added.
         options: heads, form, norm, score, weights, ...; see `AttentionOptions`.
         changes: fields of `AttentionOptions` by name, in place of those of `options`.
 
@@ -81,19 +75,15 @@ class MAB(nn.Module):
     ) -> None:
         super().__init__()
         options = changed_options(options, changes)
-        norm = options.norm_name
-        if options.form == "paper" and dim_query != dim:
+        self.form, self.norm = options.form, options.norm_name
+        if self.form == "paper" and dim_query != dim:
             raise InputError(f'form "paper" adds X to the result: dim_query={dim_query} must equal dim={dim}')
-        self.form = options.form
-        self.norm = norm
         self.multihead = Multihead(dim_query, dim_key, dim, options)
         self.feed_forward = rff(dim, dim) if self.form == "paper" else nn.Sequential(nn.Linear(dim, dim), nn.ReLU())
-        unused: NormName = "none"
-        before, after = (norm, unused) if options.prenorm else (unused, norm)
-        self.norm_query = make_norm(before, dim_query)
-        self.norm_key = make_norm(before, dim_key)
-        self.norm_hidden = make_norm(before, dim)
-        self.norm_attended = make_norm(after, dim)
+        before: NormName = self.norm if options.prenorm else "none"
+        after: NormName = "none" if options.prenorm else self.norm
+        self.norm_query, self.norm_key = make_norm(before, dim_query), make_norm(before, dim_key)
+        self.norm_hidden, self.norm_attended = make_norm(before, dim), make_norm(after, dim)
         self.norm_output = make_norm(after, dim)
 
     def forward(
@@ -122,10 +112,8 @@ class SAB(nn.Module):
     X [B, n, dim_in] with a mask [B, n] (True at real rows) gives [B, n, dim].
 
     Args:
-        dim_in: width of the rows of X.
-        dim: width d of the result, a multiple of the heads.
-        options: heads, form, norm, score, weights, ...; see `AttentionOptions`.
-        changes: fields of `AttentionOptions` by name, in place of those of `options`.
+        dim_in, dim: widths of X and of the result; dim is a multiple of the heads.
+        options, changes: see `MAB`.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 8.
@@ -157,12 +145,10 @@ class ISAB(nn.Module):
     X [B, n, dim_in] with a mask [B, n] (True at real rows) gives [B, n, dim].
 
     Args:
-        dim_in: width of the rows of X.
-        dim: width d of the result, a multiple of the heads.
+        dim_in, dim: widths of X and of the result; dim is a multiple of the heads.
         inducing: number m of inducing points I.
-        options: heads, form, norm, score, weights, ...; see `AttentionOptions`.
         initial: initial values of I; see `ModelOptions`.
-        changes: fields of `AttentionOptions` by name, in place of those of `options`.
+        options, changes: see `MAB`.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 9 and 10.
@@ -210,10 +196,8 @@ class PMA(nn.Module):
     Args:
         dim: width d of the rows, a multiple of the heads.
         seeds: number k of seeds S.
-        options: heads, form, norm, score, weights, ...; see `AttentionOptions`.
-        seed_source: where the seeds come from; see `ModelOptions`.
-        initial: initial values of trained seeds; see `ModelOptions`.
-        changes: fields of `AttentionOptions` by name, in place of those of `options`.
+        seed_source, initial: where the seeds come from, and initial values of trained ones; see `ModelOptions`.
+        options, changes: see `MAB`.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 11.

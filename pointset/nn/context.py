@@ -5,7 +5,6 @@ An exported PointNet keeps the padding; DGCNN, whose graph depends on the points
 """
 
 import itertools
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -28,8 +27,7 @@ class PointNet(WholeModel):
     X [B, n, inputs] with a mask [B, n] (True at real points) gives logits [B, classes].
 
     Args:
-        inputs: numbers per point.
-        classes: number of logits.
+        inputs, classes: numbers per point, and number of logits.
         dropout: rate of the dropout before the last layer.
 
     Source:
@@ -54,9 +52,10 @@ class PointNet(WholeModel):
     def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]."""
         if torch.compiler.is_exporting():
-            return self.head(masked_max(rowwise(self.rows, points), mask).flatten(1))
+            rows = self.rows(points.flatten(0, 1)).unflatten(0, points.shape[:2])
+            return self.head(masked_max(rows, mask).flatten(1))
         keep = full_mask(points, mask)
-        return self.head(self.pool(self.rows(points[keep]), set_of_rows(keep), dim_size=len(points)))
+        return self.head(self.pool(self.rows(points[keep]), keep.nonzero()[:, 0], dim_size=len(points)))
 
 
 @register("model", "dgcnn")
@@ -69,8 +68,7 @@ class DGCNN(WholeModel):
     X [B, n, inputs] with a mask [B, n] (True at real points) gives logits [B, classes].
 
     Args:
-        inputs: numbers per point.
-        classes: number of logits.
+        inputs, classes: numbers per point, and number of logits.
         dropout: rate of the dropout before each of the last two layers.
         neighbours: number k of neighbours.
 
@@ -102,7 +100,7 @@ class DGCNN(WholeModel):
     def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes]."""
         keep = full_mask(points, mask)
-        rows, index, stages = points[keep], set_of_rows(keep), []
+        rows, index, stages = points[keep], keep.nonzero()[:, 0], []
         for convolution in self.convolutions:
             rows = convolution(rows, self._edges(rows, keep))
             stages.append(rows)
@@ -119,13 +117,3 @@ class DGCNN(WholeModel):
         sets = torch.arange(len(keep), device=keep.device)[:, None, None]
         edges = torch.stack([place[sets, near.indices], place[:, :, None].expand_as(near.indices)])
         return edges[:, near.values.isfinite() & keep[:, :, None]]
-
-
-def set_of_rows(keep: Mask) -> Int[Tensor, " N"]:
-    """The index of the set of each real row."""
-    return keep.nonzero()[:, 0]
-
-
-def rowwise(network: Any, rows: Float[Tensor, "*rows d_in"]) -> Float[Tensor, "*rows d"]:
-    """Apply a network for rows [N, d_in] to rows [..., d_in]."""
-    return network(rows.flatten(0, -2)).unflatten(0, rows.shape[:-1])

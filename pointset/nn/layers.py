@@ -7,8 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.nn.fast.tiles import TILE
-from pointset.nn.fast.tracing import have_values
+from pointset.nn.fast.tiles import TILE, have_values
 from pointset.nn.masks import Mask
 
 LEVELS = 2**16

@@ -7,10 +7,11 @@ The zoo, the command line, attention maps and export read these attributes. Bloc
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.nn.masks import Mask
+from pointset.nn.masks import Mask, non_empty, zero_padded_rows
 
 Statistic = Literal["max", "mean"]
 HeadName = Literal["hidden", "linear"]
@@ -63,6 +64,36 @@ class Pooling(SetModule):
     def build(cls, options: Any, width: int, argument: Any = None) -> "Pooling":
         """Build it from the options of the model, the width of the rows, and the argument in its name."""
         return cls() if argument is None else cls(argument)
+
+
+class OneRowPool(Pooling):
+    """Base class: Z [B, n, d], mask [B, n] -> [B, 1, e]; zeros for an empty set.
+
+    A subclass implements `pooled` for sets with and without padding. It computes in float32 or float64: a sum of ones
+    in bfloat16 would stop growing at 256.
+    """
+
+    options_used: ClassVar[tuple[str, ...] | None] = ()
+    export = True
+
+    @classmethod
+    def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
+        """Build it from the argument in its name and the width of the rows."""
+        return cls(width) if argument is None else cls(argument, width)
+
+    def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 e"]:
+        """Return one row per set; the mask is True at real rows."""
+        mixed = torch.is_autocast_enabled(Z.device.type)
+        with torch.autocast(Z.device.type, enabled=False):
+            rows = Z.to(torch.promote_types(Z.dtype, torch.float32))
+            pooled = self.pooled(zero_padded_rows(rows, mask), mask)
+        if mask is not None:
+            pooled = pooled.masked_fill(~non_empty(mask), 0.0)
+        return pooled if mixed else pooled.to(Z.dtype)
+
+    def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
+        """The pooled row of each set; for an empty set any result with finite gradients, as it is replaced by 0."""
+        raise NotImplementedError
 
 
 class Encoder(nn.ModuleList, SetModule):

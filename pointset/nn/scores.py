@@ -24,12 +24,7 @@ MOST_HIDDEN = 2**22
 
 
 class Score(nn.Module):
-    """Base class of all scores; it applies the factor of the logits.
-
-    Args:
-        dim: width d of the queries and keys of all heads.
-        options: heads, scale, temperature, and whether to train a temperature per head, starting from this one.
-    """
+    """Base class of all scores; it applies the factor of the logits."""
 
     def __init__(self, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
@@ -55,7 +50,7 @@ class DotScore(Score):
 
     Args:
         dim: width d of the queries and keys of all heads.
-        options: heads h, scale and temperature.
+        options: heads h, scale, temperature, and whether a temperature per head is trained, starting from this one.
 
     Source:
         Vaswani et al., Attention is all you need (arXiv 1706.03762), section 3.2.1.
@@ -82,11 +77,7 @@ class DotScore(Score):
 class BilinearScore(DotScore):
     """Multiplicative score: logits = s Q_j W_j^T K_j^T with W_j [c, c] trained, initially the identity.
 
-    Queries [B, h, n, c] and keys [B, h, m, c] give logits [B, h, n, m].
-
-    Args:
-        dim: width d of the queries and keys of all heads.
-        options: heads h, scale and temperature.
+    Queries [B, h, n, c] and keys [B, h, m, c] give logits [B, h, n, m]; for the arguments see `DotScore`.
 
     Source:
         Luong et al. (arXiv 1508.04025), section 3.1, "general".
@@ -116,11 +107,7 @@ class AdditiveScore(Score):
     A hidden layer has c numbers for each pair of a query and a key. To save memory, they are computed for a few queries
     at a time, and again in the backward pass.
 
-    Queries [B, h, n, c] and keys [B, h, m, c] give logits [B, h, n, m].
-
-    Args:
-        dim: width d of the queries and keys of all heads.
-        options: heads h, temperature and `score_layers`.
+    Queries [B, h, n, c] and keys [B, h, m, c] give logits [B, h, n, m]; the option `score_layers` counts the layers.
 
     Source:
         Bahdanau et al. (arXiv 1409.0473), appendix A.1.2, with tanh.

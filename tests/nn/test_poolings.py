@@ -20,9 +20,9 @@ from pointset.nn import (
     TopKPool,
     registry,
 )
+from pointset.nn.modules import OneRowPool
 from pointset.nn.norms import NORMS
 from pointset.nn.pooling.aggregation import AGGREGATIONS
-from pointset.nn.pooling.base import OneRowPool
 from pointset.nn.scores import SCORES
 from pointset.nn.simplex import WEIGHTS
 

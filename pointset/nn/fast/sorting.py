@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pointset.nn.fast.tracing import have_values
+from pointset.nn.fast.tiles import have_values
 
 
 def ascending(X: Float[Tensor, "*rows n"]) -> Int[Tensor, "*rows n"]:

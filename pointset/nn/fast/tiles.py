@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-
-from pointset.nn.fast.tracing import have_values
+from torch.autograd import forward_ad
 
 TILE = 2**18
 """Numbers in a tile, per thread: 1 MiB of float32. A tile and its result fit a second-level cache of 2 MiB, where
@@ -17,6 +16,18 @@ elementwise operations cost a tenth of a matrix product; in main memory they cos
 def tile_size() -> int:
     """Numbers in a tile for all threads: each thread works on its share, in its own cache."""
     return TILE * torch.get_num_threads()
+
+
+def have_values(*tensors: Tensor) -> bool:
+    """False under a compiler, an exporter, a transform of `torch.func` or forward-mode differentiation."""
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    try:
+        for tensor in tensors:
+            tensor.data_ptr()  # a tensor that stands for others has none
+    except RuntimeError:
+        return False
+    return all(forward_ad.unpack_dual(tensor).tangent is None for tensor in tensors)
 
 
 def may_tile(*tensors: Tensor) -> bool:

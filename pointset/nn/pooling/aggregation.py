@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from pointset.errors import PointsetError, quoted
 from pointset.nn.blocks import rff
-from pointset.nn.modules import Pooling
-from pointset.nn.pooling.base import OneRowPool
+from pointset.nn.modules import OneRowPool, Pooling
 from pointset.nn.registry import register
 
 AGGREGATIONS = (

@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.nn.modules import Maps
-from pointset.nn.pooling.base import OneRowPool
+from pointset.nn.modules import Maps, OneRowPool
 from pointset.nn.registry import register
 from pointset.nn.simplex.unbounded import softmax
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from pointset.errors import PointsetError
 from pointset.nn.masks import masked_mean, zero_padded_rows
-from pointset.nn.pooling.base import OneRowPool
+from pointset.nn.modules import OneRowPool
 from pointset.nn.registry import register
 
 WIDEST_COVARIANCE = 256

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.nn.masks import masked_sum
-from pointset.nn.pooling.base import OneRowPool
+from pointset.nn.modules import OneRowPool
 from pointset.nn.registry import register
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pointset.errors import PointsetError
-from pointset.nn.fast.tracing import have_values
+from pointset.nn.fast.tiles import have_values
 
 SLACK = {torch.float64: 1e-9, torch.float32: 1e-4}
 """By data type, how far below 1 the sum of a row's bounds may be: the rounding error of about a thousand bounds."""

@@ -1,12 +1,85 @@
-"""PSWE: pooling by sliced-Wasserstein embedding, with trained and with fixed slices and reference."""
+"""Weighted sums of the sorted values of each feature: FSPool, and pooling by sliced-Wasserstein embedding (PSWE)."""
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pointset.nn.pooling.base import SortedPool
+from pointset.nn.fast.sorting import ascending
+from pointset.nn.modules import OneRowPool
 from pointset.nn.registry import register
+
+
+class SortedPool(OneRowPool):
+    """y_f = sum_i w_f(i, n) x_f(i), where x_f(0) <= x_f(1) <= ... are the n values of feature f in a set.
+
+    A subclass defines the weights as the product of `weights`, which are trained, and `basis`, which depends only on n,
+    so they are computed once for a batch of sets of equal size. Most of the time is spent on sorting.
+    """
+
+    def features(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n f"]:
+        """The features of each row to sort."""
+        return Z
+
+    def weights(self) -> Float[Tensor, "f k"]:
+        """The trained part of the weights of each feature."""
+        raise NotImplementedError
+
+    def basis(self, ranks: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B k n"]:
+        """The contribution of each trained weight to each rank from 0, for these set sizes, all at least 1."""
+        raise NotImplementedError
+
+    def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 f"]:
+        """The weighted sums of each set."""
+        X = self.features(Z).transpose(1, 2)
+        if mask is not None:
+            X = X.masked_fill(~mask.unsqueeze(1), torch.inf)
+        X = X.gather(2, ascending(X))
+        ranks = torch.arange(X.shape[2], device=X.device)
+        sizes = ranks[-1:] + 1 if mask is None else mask.sum(dim=1).clamp(min=1)
+        weights = self.weights().to(X.dtype) @ self.basis(ranks, sizes[:, None, None]).to(X.dtype)
+        if mask is not None:
+            X = X.masked_fill(ranks >= mask.sum(dim=1)[:, None, None], 0.0)
+        return (X * weights).sum(dim=2).unsqueeze(1)
+
+
+@register("pooling", "fspool")
+class FSPool(SortedPool):
+    """y_f = sum_i w_f(i / (n - 1)) x_f(i), with the values of each feature in descending order, i from 0.
+
+    w_f is a trained piecewise linear function on [0, 1], so sets of any size share it. With p pieces, its value at r is
+    sum_k v_fk max(0, 1 - |k - p r|), k from 0 to p. As released, v is initialised from a normal distribution, and y is
+    a sum, which grows with n.
+
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
+
+    Args:
+        dim: width d of the rows.
+        pieces: number p of pieces.
+
+    Source:
+        Zhang, Hare and Prugel-Bennett, FSPool (arXiv 1906.02795), sections 3.1 and 3.2.
+
+    Example:
+        >>> pointset.nn.FSPool(16)(torch.rand(2, 100, 16)).shape
+        torch.Size([2, 1, 16])
+    """
+
+    def __init__(self, dim: int, pieces: int = 20) -> None:
+        super().__init__()
+        self.values = nn.Parameter(torch.randn(dim, pieces + 1))
+        """v, the values of the functions at their `pieces` + 1 knots, [d, pieces + 1]."""
+
+    def weights(self) -> Float[Tensor, "d k"]:
+        """The values v."""
+        return self.values
+
+    def basis(self, ranks: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B k n"]:
+        """max(0, 1 - |k - r pieces|), with r = 0 for the largest value of a set."""
+        knots = torch.arange(self.values.shape[1], device=ranks.device)[:, None]
+        last = sizes - 1
+        r = (last - ranks).to(self.values.dtype) / last.clamp(min=1)
+        return (1 - (knots - r * (self.values.shape[1] - 1)).abs()).clamp(min=0)
 
 
 @register("pooling", "fpswe<m>", listed="fpswe64")
