@@ -42,10 +42,6 @@ class LayerNorm(nn.LayerNorm):
 
     X [B, n, dim] with a mask [B, n] gives the same shape.
 
-    Args:
-        dim: width of the rows.
-        eps: is added to the variance.
-
     Example:
         >>> pointset.nn.LayerNorm(3)(torch.tensor([[[1.0, 2.0, 3.0]]])).round(decimals=2).tolist()
         [[[-1.2200000286102295, 0.0, 1.2200000286102295]]]
@@ -105,9 +101,6 @@ class SetNorm(nn.Module):
 class GroupNorm(SetNorm):
     """Set norm with gcd(dim, 8) groups of features (after Wu and He, arXiv 1803.08494).
 
-    Args:
-        dim: width of the rows.
-
     Example:
         >>> pointset.nn.GroupNorm(16)(torch.rand(2, 5, 16)).shape
         torch.Size([2, 5, 16])
@@ -121,9 +114,6 @@ class InstanceNorm(SetNorm):
     """Normalises each feature over the rows of each set (after Ulyanov et al., arXiv 1607.08022).
 
     A set with a single row gives the bias.
-
-    Args:
-        dim: width of the rows.
 
     Example:
         >>> pointset.nn.InstanceNorm(16)(torch.rand(2, 5, 16)).shape

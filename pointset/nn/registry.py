@@ -112,7 +112,7 @@ REGISTERED: dict[tuple[Kind, str], Entry] = {}
 
 
 def register(kind: Kind, name: str, listed: str = "") -> Callable[[T], T]:
-    """Register the decorated class or function."""
+    """Register the decorated class; `listed` is its name in lists, if that is not the name without its argument."""
     return lambda module: enter(Entry(kind, name, module, listed or without_argument(name)))
 
 

@@ -1,7 +1,6 @@
 """Attention weights from logits: the `weights` of Att(Q, K, V; score, weights).
 
-The functions are in `simplex`. This module combines them in a block: one function per head, upper bounds relative to
-the set size, and dropout.
+The functions are in `simplex`; a block has one for each head, upper bounds relative to the set size, and dropout.
 
 A user-defined function f(logits, mask) is the activation of Att(Q, K, V; activation) = activation(Q K^T) V. It is
 called with the logits [B, h, n, m], scaled and divided by the temperature as for softmax (`scale=1.0` leaves the
@@ -63,16 +62,8 @@ class Weights(nn.Module):
         self.dropout = Dropout(options.attention_dropout)
 
     @property
-    def are_softmax(self) -> bool:
-        """True if all rows are softmax without dropout, which fused attention can compute."""
-        return self.all_softmax and self.sum_to_one
-
-    @property
     def sum_to_one(self) -> bool:
-        """True if every row of a non-empty set sums to 1: no dropout and no user-defined function.
-
-        Such weights also do not change when a constant is added to all logits of a row.
-        """
+        """True if every row of a non-empty set sums to 1, and a constant added to its logits has no effect."""
         return not self.functions and (not self.training or self.dropout.p == 0.0)
 
     def forward(
@@ -80,9 +71,9 @@ class Weights(nn.Module):
     ) -> Float[Tensor, "B h n m"]:
         """Return the weights; the mask is True at real keys."""
         keep = None if mask is None else mask[:, None, None, :]
-        if self.coverage == "none":
-            return self.dropout(self._by_head(self.names, logits, keep, self.bound / _keys(logits, keep)))
-        return self.dropout(self._in_turn(logits, keep))
+        if self.coverage != "none":
+            return self.dropout(self._in_turn(logits, keep))
+        return self.dropout(self._by_head(self.names, logits, keep, self.bound / _keys(logits, keep)))
 
     def extra_repr(self) -> str:
         """The names of the functions, and the bound if it is used."""
@@ -93,10 +84,10 @@ class Weights(nn.Module):
         if len(set(names)) > 1:
             heads = zip(names, logits.split(1, dim=1), upper.expand_as(logits).split(1, dim=1), strict=True)
             return torch.cat([self._by_head([name], row, keep, bound) for name, row, bound in heads], dim=1)
-        if names[0] in self.functions:
-            return user_weights(names[0], self.functions[names[0]], logits, keep)
-        name = str(names[0])
-        return WEIGHTS[name](logits, *((upper,) if name in BOUNDED else ()), mask=keep)
+        (name,) = set(names)
+        if name in self.functions:
+            return user_weights(name, self.functions[name], logits, keep)
+        return WEIGHTS[str(name)](logits, *((upper,) if name in BOUNDED else ()), mask=keep)
 
     def _in_turn(self, logits: Tensor, keep: Tensor | None) -> Tensor:
         """Weights of seeds or heads, one after the other; each gets the part of the bound that earlier ones left."""

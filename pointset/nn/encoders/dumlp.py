@@ -75,9 +75,7 @@ class DualMLPEncoder(Encoder):
 
     Args:
         m: number of maps.
-        inputs: numbers per point.
-        dim: width of the layers.
-        layers: number of interaction layers.
+        inputs, dim, layers: numbers per point, width of the layers, and number of interaction layers.
         norm: name of the norm.
 
     Source:

@@ -22,8 +22,7 @@ class EquivariantLayer(nn.Module):
     X [B, n, dim_in] with a mask [B, n] (True at real rows) gives [B, n, dim].
 
     Args:
-        dim_in: width of the rows of X.
-        dim: width of the result.
+        dim_in, dim: widths of X and of the result.
         statistic: what is subtracted, "max" or "mean".
         norm: name of the norm N.
 
@@ -53,11 +52,8 @@ class EquivariantEncoder(Encoder):
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
 
     Args:
-        inputs: numbers per point.
-        dim: width of the layers.
-        layers: number of layers.
-        statistic: what the layers subtract, "max" or "mean".
-        norm: name of the norm.
+        inputs, dim, layers: numbers per point, width of the layers, and their number.
+        statistic, norm: see `EquivariantLayer`.
 
     Source:
         Zaheer et al., Deep Sets (arXiv 1703.06114), appendix H.

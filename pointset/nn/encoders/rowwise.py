@@ -45,10 +45,7 @@ class RFFEncoder(Encoder):
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
 
     Args:
-        inputs: numbers per point.
-        dim: width of the layers.
-        layers: number of linear layers.
-        norm: name of the norm.
+        inputs, dim, layers, norm: numbers per point, width of the layers, their number, and the name of the norm.
 
     Source:
         Zaheer et al., Deep Sets (arXiv 1703.06114); the skeleton of PointNet (Qi et al., arXiv 1612.00593).

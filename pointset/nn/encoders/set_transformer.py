@@ -33,9 +33,7 @@ class SABEncoder(Encoder):
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
 
     Args:
-        inputs: numbers per point.
-        dim: width of the blocks, a multiple of the heads.
-        layers: number of blocks.
+        inputs, dim, layers: numbers per point, width of the blocks, and their number.
         options: heads, form, norm, score, weights.
 
     Source:
@@ -67,9 +65,7 @@ class ISABEncoder(Encoder):
 
     Args:
         m: number of inducing points.
-        inputs: numbers per point.
-        dim: width of the blocks, a multiple of the heads.
-        layers: number of blocks.
+        inputs, dim, layers: numbers per point, width of the blocks, and their number.
         options: heads, form, norm, score, weights.
         initial: initial inducing points; see `ModelOptions`.
 

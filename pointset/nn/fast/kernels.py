@@ -31,10 +31,7 @@ of rows Y. Padded rows of Y must be 0; results of empty sets are not defined."""
 def choose_kernel(
     Q: Tensor, Y: Tensor, key: nn.Linear, score: Score, weights: Any, records: bool, explicit: Kernel
 ) -> Kernel:
-    """The fastest function for queries Q and rows Y with a projection to keys; `explicit` if none is faster.
-
-    Weights that are recorded must be computed.
-    """
+    """The fastest function for queries Q and rows Y with a projection to keys; `explicit` if none is faster."""
     plain = is_plain(score, weights) and not records
     may_absorb = isinstance(score, DotScore) and weights.sum_to_one
     B, n, m = _known(Y.shape[0], 1), _known(Q.shape[1], ANY_SIZE), _known(Y.shape[1], ANY_SIZE)
@@ -48,7 +45,7 @@ def choose_kernel(
 
 def is_plain(score: Score, weights: Any) -> bool:
     """True for softmax of a linear score, whose logits are products of queries and keys, without dropout."""
-    return isinstance(score, DotScore) and bool(weights.are_softmax)
+    return isinstance(score, DotScore) and weights.all_softmax and weights.sum_to_one
 
 
 def fused(

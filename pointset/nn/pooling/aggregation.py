@@ -67,10 +67,8 @@ class AggregationPool(OneRowPool):
     def check_argument(cls, argument: str) -> None:
         """Raise a PointsetError if there is no such aggregation."""
         if argument not in AGGREGATIONS:
-            known = ", ".join(AGGREGATIONS)
-            raise PointsetError(
-                f"{quoted(argument)} is not an aggregation of sets of torch-geometric: choose from {known}"
-            )
+            wrong = f"{quoted(argument)} is not an aggregation of sets of torch-geometric"
+            raise PointsetError(f"{wrong}: choose from {', '.join(AGGREGATIONS)}")
 
     @classmethod
     def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
@@ -89,34 +87,28 @@ class AggregationPool(OneRowPool):
         sets = torch.arange(Z.shape[0], device=Z.device)
         if mask is None:
             # Not `repeat_interleave`: torch 2.13 exports it to wrong ONNX if the number of repeats is dynamic.
-            return self._aggregated(Z.flatten(0, 1), sets[:, None].expand(Z.shape[:2]).flatten(), Z.shape[0])
+            rows, index = Z.flatten(0, 1), sets[:, None].expand(Z.shape[:2]).flatten()
+            return self.aggregation(rows, index, dim_size=Z.shape[0]).unsqueeze(1)
         # An empty set gets one row of zeros: without it, some aggregations would read a row of another set.
         first = torch.arange(mask.shape[1], device=Z.device) == 0
         keep = mask | (first & ~mask.any(dim=1, keepdim=True))
-        return self._aggregated(Z[keep], sets.repeat_interleave(keep.sum(dim=1)), Z.shape[0])
-
-    def _aggregated(self, rows: Tensor, index: Tensor, sets: int | torch.SymInt) -> Tensor:
-        return self.aggregation(rows, index, dim_size=sets).unsqueeze(1)
+        index = sets.repeat_interleave(keep.sum(dim=1))
+        return self.aggregation(Z[keep], index, dim_size=Z.shape[0]).unsqueeze(1)
 
 
 def _arguments(name: str, dim: int, heads: int) -> dict[str, Any]:
     """The arguments of an aggregation for rows of width `dim`; see `AggregationPool`."""
-    match name:
-        case "softmax" | "powermean":
-            return {"learn": True}
-        case "set2set":
-            return {"in_channels": dim, "processing_steps": 3}
-        case "deepsets":
-            return {"local_nn": rff(dim, dim), "global_nn": rff(dim, dim)}
-        case "attentional":
-            # A bias of the gate's last layer would cancel in the softmax.
-            return {"gate_nn": nn.Sequential(nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, 1, bias=False))}
-        case "quantile":
-            return {"q": QUARTILES}
-        case "sort":
-            return {"k": KEPT_ROWS}
-        case "settransformer":
-            return {"channels": dim, "heads": heads}
-        case "graphmultisettransformer":
-            return {"channels": dim, "k": KEPT_ROWS, "heads": heads}
-    return {}
+    if name == "deepsets":
+        return {"local_nn": rff(dim, dim), "global_nn": rff(dim, dim)}
+    if name == "attentional":  # a bias of the gate's last layer would cancel in the softmax
+        return {"gate_nn": nn.Sequential(nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, 1, bias=False))}
+    others: dict[str, dict[str, Any]] = {
+        "softmax": {"learn": True},
+        "powermean": {"learn": True},
+        "set2set": {"in_channels": dim, "processing_steps": 3},
+        "quantile": {"q": QUARTILES},
+        "sort": {"k": KEPT_ROWS},
+        "settransformer": {"channels": dim, "heads": heads},
+        "graphmultisettransformer": {"channels": dim, "k": KEPT_ROWS, "heads": heads},
+    }
+    return others.get(name, {})

@@ -43,10 +43,8 @@ class CovariancePool(OneRowPool):
     def check_argument(cls, argument: int) -> None:
         """Raise a PointsetError if r is above `WIDEST_COVARIANCE`."""
         if argument > WIDEST_COVARIANCE:
-            numbers = argument * (argument + 1) // 2
-            raise PointsetError(
-                f"cov{argument} gives {numbers:,} numbers for each set: give at most cov{WIDEST_COVARIANCE}"
-            )
+            many = f"cov{argument} gives {argument * (argument + 1) // 2:,} numbers for each set"
+            raise PointsetError(f"{many}: give at most cov{WIDEST_COVARIANCE}")
 
     def __init__(self, r: int, dim: int, steps: int = 5) -> None:
         super().__init__()

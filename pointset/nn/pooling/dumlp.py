@@ -1,6 +1,5 @@
-"""Dual-MLP attention: A^T g(X) with A = softmax over the points of f(X), where f and g are row-wise networks.
+"""Dual-MLP attention: softmax attention in which a network replaces the product of seeds and keys.
 
-It is softmax attention with one head and k seeds, in which a network replaces the product of seeds and keys.
 Source: Fei et al., "DuMLP-Pin: A Dual-MLP-dot-product Permutation-invariant Network for Set Feature Extraction" (AAAI
 2022), and the authors' code (github JaronTHU/DuMLP-Pin, MyLayer.py, `AggregationBlock`).
 """
@@ -68,15 +67,9 @@ class DualMLP(nn.Module):
     def forward(self, X: Float[Tensor, "B n width"], mask: Mask | None = None) -> Float[Tensor, "B k e"]:
         """Return what each of the k maps reads, [B, k, e]; `mask` is True at real rows."""
         X = zero_padded_rows(X, mask)  # 0 times NaN would be NaN
-        logits, V = self.logits(X, mask), self.values(X, mask)
-        return self._read(logits, V, mask)
-
-    def _read(
-        self, logits: Float[Tensor, "B n k"], V: Float[Tensor, "B n e"], mask: Tensor | None
-    ) -> Float[Tensor, "B k e"]:
+        logits, V, keep = self.logits(X, mask), self.values(X, mask), None if mask is None else mask[:, :, None]
         mixed = torch.is_autocast_enabled(V.device.type)
         with torch.autocast(V.device.type, enabled=False):
-            keep = None if mask is None else mask[:, :, None]
             A = softmax(single_or_double(logits), keep, dim=1).mT
             if self.record is not None:
                 self.record(A.unsqueeze(1))

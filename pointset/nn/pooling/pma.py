@@ -27,11 +27,8 @@ class AttentionPool(Pooling):
         k: number of seeds.
         dim: width d of the rows, a multiple of the heads.
         dropout: rate of the dropout on the rows.
-        pool_seeds: where the seeds come from; see `ModelOptions`.
-        initial: initial values of trained seeds; see `ModelOptions`.
-        attention: options of the SAB.
-        pool_attention: options of PMA.
-        head: layers after PMA; see `ModelOptions`.
+        pool_seeds, initial, head: seeds, their initial values, and the layers after PMA; see `ModelOptions`.
+        attention, pool_attention: options of the SAB, and of PMA.
 
     Raises:
         PointsetError: an instance norm of a single row, which would set it to zero.
@@ -52,8 +49,9 @@ class AttentionPool(Pooling):
     @classmethod
     def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
         """Build it from k, the width of the rows, dropout, and the options of seeds, attention and head."""
-        attention = options.block_attention, options.pool_attention
-        return cls(argument, width, options.dropout_rate, options.pool_seeds, options.initial, *attention, options.head)
+        seeds = options.pool_seeds, options.initial
+        both = options.block_attention, options.pool_attention
+        return cls(argument, width, options.dropout_rate, *seeds, *both, options.head)
 
     def __init__(
         self,
@@ -68,10 +66,8 @@ class AttentionPool(Pooling):
     ) -> None:
         super().__init__()
         if k == 1 and attention.norm == "instance" and not attention.prenorm:
-            raise PointsetError(
-                "norm=instance turns a single pooled row into zeros: use several seeds, as in "
-                "isab16-pma4, or prenorm, or norm=group"
-            )
+            remedy = "use several seeds, as in isab16-pma4, or prenorm, or norm=group"
+            raise PointsetError(f"norm=instance turns a single pooled row into zeros: {remedy}")
         self.dropout = Dropout(dropout)
         self.pma = PMA(dim, k, pool_attention, pool_seeds, initial)
         self.sab = SAB(dim, dim, attention) if k > 1 or head == "rff" else None

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from pointset.configuration import CONSTRAINED
 from pointset.nn.simplex.bounded import constrained_softmax, constrained_sparsemax
-from pointset.nn.simplex.masked import BoundsError as BoundsError
 from pointset.nn.simplex.unbounded import entmax15, softmax, sparsemax
 
 WEIGHTS: dict[str, Callable[..., Tensor]] = {

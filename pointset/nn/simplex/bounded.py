@@ -29,7 +29,7 @@ def constrained_softmax(
         The weights, in the shape of z.
 
     Raises:
-        BoundsError: a bound is negative, or the bounds of a row sum to less than 1.
+        InputError: a bound is negative, or the bounds of a row sum to less than 1.
 
     Example:
         >>> pointset.nn.constrained_softmax(torch.tensor([9.0, 1.0, 1.0]), 0.5).tolist()
@@ -74,15 +74,10 @@ def constrained_sparsemax(
     Ferreira and Martins, "Sparse and constrained attention for neural machine translation" (arXiv 1805.08241).
 
     Args:
-        z, mask: see `sparsemax`.
-        upper: bounds u >= 0, broadcastable to z, that sum to at least 1 over the real keys of each row. If they sum to
-            1 up to rounding, p is u.
+        z, upper, mask: see `constrained_softmax`.
 
     Returns:
         The weights, in the shape of z.
-
-    Raises:
-        BoundsError: a bound is negative, or the bounds of a row sum to less than 1.
 
     Example:
         >>> pointset.nn.constrained_sparsemax(torch.tensor([9.0, 1.0, -3.0]), 0.5).tolist()

@@ -5,15 +5,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from pointset.errors import PointsetError
+from pointset.inputs import InputError
 from pointset.nn.fast.tiles import have_values
 
 SLACK = {torch.float64: 1e-9, torch.float32: 1e-4}
 """By data type, how far below 1 the sum of a row's bounds may be: the rounding error of about a thousand bounds."""
-
-
-class BoundsError(PointsetError, ValueError):
-    """Upper bounds that no weights on the simplex satisfy."""
 
 
 def single_or_double(z: Tensor) -> Tensor:
@@ -33,7 +29,7 @@ def on_simplex(
         upper: bounds of at least 0, broadcastable to z.
 
     Raises:
-        BoundsError: a bound is negative, or the bounds of a row's real keys sum to less than 1. In compiled, exported
+        InputError: a bound is negative, or the bounds of a row's real keys sum to less than 1. In compiled, exported
             or transformed code this is not checked, and such a row gets its bounds as weights.
     """
     if z.shape[-1] == 0:
@@ -74,12 +70,9 @@ def _checked_bounds(upper: Tensor | float, z: Tensor, mask: Tensor | None) -> Te
     if mask is not None:
         sums = sums.masked_fill(~mask.expand(u.shape).any(dim=-1), 1)
     smallest, lowest = torch.stack((sums.min(), u.detach().min())).tolist()
-    slack = SLACK.get(given.dtype, 1e-2)
     if not lowest >= 0:
-        raise BoundsError(f"upper bounds of weights must be at least 0, got {lowest:.6g}: clamp them to 0")
-    if not smallest >= 1 - slack:
-        raise BoundsError(
-            f"the upper bounds of each row's real keys must sum to at least 1, got a sum of {smallest:.6g}: "
-            "raise the bounds"
-        )
+        raise InputError(f"upper bounds of weights must be at least 0, got {lowest:.6g}: clamp them to 0")
+    if not smallest >= 1 - SLACK.get(given.dtype, 1e-2):
+        wanted = "the upper bounds of each row's real keys must sum to at least 1"
+        raise InputError(f"{wanted}, got a sum of {smallest:.6g}: raise the bounds")
     return u
