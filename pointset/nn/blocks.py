@@ -30,6 +30,9 @@ from pointset.nn.norms import make_norm
 def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
     """Row-wise feed-forward of two layers, dim_in -> hidden -> dim, with a ReLU between; hidden defaults to dim.
 
+    Args:
+        dim_in, dim, hidden: widths of the rows, of the result, and between the layers.
+
     Returns:
         A module: rows [..., dim_in] -> [..., dim].
 

@@ -101,6 +101,9 @@ class SetNorm(nn.Module):
 class GroupNorm(SetNorm):
     """Set norm with gcd(dim, 8) groups of features (after Wu and He, arXiv 1803.08494).
 
+    Args:
+        dim: width of the rows.
+
     Example:
         >>> pointset.nn.GroupNorm(16)(torch.rand(2, 5, 16)).shape
         torch.Size([2, 5, 16])
@@ -114,6 +117,9 @@ class InstanceNorm(SetNorm):
     """Normalises each feature over the rows of each set (after Ulyanov et al., arXiv 1607.08022).
 
     A set with a single row gives the bias.
+
+    Args:
+        dim: width of the rows.
 
     Example:
         >>> pointset.nn.InstanceNorm(16)(torch.rand(2, 5, 16)).shape

@@ -77,7 +77,10 @@ class DotScore(Score):
 class BilinearScore(DotScore):
     """Multiplicative score: logits = s Q_j W_j^T K_j^T with W_j [c, c] trained, initially the identity.
 
-    Queries [B, h, n, c] and keys [B, h, m, c] give logits [B, h, n, m]; for the arguments see `DotScore`.
+    Queries [B, h, n, c] and keys [B, h, m, c] give logits [B, h, n, m].
+
+    Args:
+        dim, options: see `DotScore`.
 
     Source:
         Luong et al. (arXiv 1508.04025), section 3.1, "general".
@@ -107,7 +110,10 @@ class AdditiveScore(Score):
     A hidden layer has c numbers for each pair of a query and a key. To save memory, they are computed for a few queries
     at a time, and again in the backward pass.
 
-    Queries [B, h, n, c] and keys [B, h, m, c] give logits [B, h, n, m]; the option `score_layers` counts the layers.
+    Queries [B, h, n, c] and keys [B, h, m, c] give logits [B, h, n, m].
+
+    Args:
+        dim, options: see `DotScore`; `score_layers` is the number of layers.
 
     Source:
         Bahdanau et al. (arXiv 1409.0473), appendix A.1.2, with tanh.
