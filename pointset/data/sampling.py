@@ -15,7 +15,7 @@ import numpy as np
 
 from pointset.configuration import Count, check
 from pointset.data.options import SAMPLERS
-from pointset.data.readers.clouds import far_corner, float32_fault
+from pointset.data.readers.clouds import far_corner, in_float32
 from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
@@ -72,8 +72,7 @@ def sample_points(
     corner = far_corner(least, most)
     if corner.any():
         corners = corners - corner[:, None]
-    if fault := float32_fault(least - corner, most - corner):
-        raise MeshError(f"the mesh {fault}")
+    in_float32(np.stack([least - corner, most - corner]), MeshError)
     (x, y, z), (u, v, w) = corners[1] - corners[0], corners[2] - corners[0]
     crosses = np.stack([y * w - z * v, z * u - x * w, x * v - y * u])  # normals, with twice the face's area as length
     generator = np.random.Generator(np.random.PCG64(seed))

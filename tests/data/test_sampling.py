@@ -109,8 +109,7 @@ BAD_MESHES: dict[str, tuple[np.ndarray, list[list[int]], str]] = {
     "all on a line": (np.outer([0, 1, 3], [1, 2, 3]), [[0, 1, 2], [0, 0, 1]], "no area .*degenerate, 2 in all"),
     "all one point": (np.ones((3, 3)), [[0, 1, 2]], "no area .*degenerate, 1 in all"),
     "too large": (TRIANGLE * 1e39, [[0, 1, 2]], r"1e\+39, too large for float32"),
-    "too small": (TRIANGLE * 1e-39, [[0, 1, 2]], "1e-39 long, too small for float32"),
-    "far too small": (TRIANGLE * 1e-200, [[0, 1, 2]], "1e-200 long, too small for float32"),
+    "too small": (TRIANGLE * 1e-200, [[0, 1, 2]], "no area .*degenerate, 1 in all"),
     "far too large": ((TRIANGLE - 0.5) * 1.5e308, [[0, 1, 2]], r"7.5e\+307, too large for float32"),
 }
 

@@ -18,14 +18,10 @@ FIELD_ALIASES = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz"}
 _UNIT = re.compile(r"[\[(][^\])]*[\])]$")
 _AXIS = re.compile(r"((?:points?|pos|position|coordinates?)(?:_m)?(?:_xyz)?[:_. ])?([xyz]|(?<=[:_. ])[012])")
 """x, y and z, also with the prefixes of ParaView and VeloView."""
-_NUMBERED_AXES = str.maketrans("012", "xyz")
 Columns = Mapping[str, np.ndarray]
 """Arrays [n] by the names of the columns, in the order of the file."""
 DEGREES = 1000
 """Extent in z, in those of x and y, from which these are taken for degrees: a degree has about 100 km."""
-FLOAT32 = np.finfo(np.float32)
-LEAST_STEPS = 2**8
-"""Minimum number of float32 steps along a cloud, below which rounding may have destroyed its form."""
 FINE_STEPS = 2**16
 """Number of float32 steps along a shape, below which its corner is subtracted before it is rounded."""
 
@@ -70,48 +66,39 @@ def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cl
         raise CloudError("expected a point cloud, found no point")
     columns = columns.astype(np.float64, copy=False)
     require_finite(columns)
-    places = columns[:, :3]
-    least, most = places.min(axis=0), places.max(axis=0)
+    least, most = columns[:, :3].min(axis=0), columns[:, :3].max(axis=0)
     corner = far_corner(least, most)
-    if corner.any():
-        steps = (most - least).max() / (float(FLOAT32.eps) * np.abs([least, most]).max())
-        with np.errstate(over="ignore"):
-            is_coarse = steps < LEAST_STEPS and (places == places.astype(np.float32)).all()
-        if is_coarse:
-            warnings.warn(f"coordinates are rounded to float32, to {steps:.0f} steps along the cloud", stacklevel=2)
-        places, least, most = places - corner, least - corner, most - corner
-    if len(places) > 1 and (least == most).all():
-        raise CloudError(f"the cloud has no extent: all its {len(places):,} points are at {places[0].tolist()}")
-    if fault := float32_fault(least, most):
-        raise CloudError(f"the cloud {fault}")
-    if _looks_like_degrees(least, most):
+    points = in_float32(columns[:, :3] - corner)
+    if len(points) > 1 and (points == points[0]).all():
+        raise CloudError(f"the cloud has no extent: all its {len(points):,} points are at {points[0].tolist()}")
+    across, up = (most - least)[:2].max(), (most - least)[2]
+    if np.abs([least[:2], most[:2]]).max() <= 180 and up > DEGREES * across > 0:
         warnings.warn("x and y look like degrees, and z like metres: project clouds to metres first", stacklevel=2)
-    points = np.ascontiguousarray(places, np.float32)
     normals = unit_normals(columns[:, 3:]) if columns.shape[1] == 6 else None
     if features is not None:
         fits = features.ndim == 2 and len(features) == len(points) and features.shape[1]
         if not fits or features.dtype.kind not in "fiub":
             found = f"{features.dtype} {list(features.shape)}"
             raise CloudError(f"expected features [n, f] of {len(points):,} points, found {found}")
-        features = features.astype(np.float64, copy=False)
         require_finite(features)
-        if np.abs(features).max() > float(FLOAT32.max):
-            raise CloudError("has a feature that is too large for float32")
-        features = np.ascontiguousarray(features, np.float32)
+        features = in_float32(features)
     x, y, z = corner.tolist()
     return Cloud(points, normals, features, corner=(x, y, z))
 
 
-def _looks_like_degrees(least: np.ndarray, most: np.ndarray) -> bool:
-    """Return True if |x| and |y| are at most 180, and z extends a thousand times as far as x and y."""
-    across, up = (most - least)[:2].max(), (most - least)[2]
-    return bool(np.abs([least[:2], most[:2]]).max() <= 180 and up > DEGREES * across > 0)
-
-
 def far_corner(least: np.ndarray, most: np.ndarray) -> np.ndarray:
     """Return the corner [3] to subtract in float64 from a shape with this bounding box; 0 if it is near the origin."""
-    is_far = 0 < (most - least).max() < FINE_STEPS * float(FLOAT32.eps) * max(-least.min(), most.max())
-    return least if is_far else np.zeros_like(least)
+    step = float(np.finfo(np.float32).eps) * max(-least.min(), most.max())
+    return least if 0 < (most - least).max() < FINE_STEPS * step else np.zeros_like(least)
+
+
+def in_float32(numbers: np.ndarray, kind: type[PointsetError] = CloudError) -> np.ndarray:
+    """Round finite numbers to float32; an error of this kind if one is too large."""
+    with np.errstate(over="ignore"):
+        rounded = np.ascontiguousarray(numbers, np.float32)
+    if not np.isfinite(rounded).all():
+        raise kind(f"has a number of {np.abs(numbers).max():.3g}, too large for float32: scale it down")
+    return rounded
 
 
 def require_finite(columns: np.ndarray) -> None:
@@ -130,19 +117,8 @@ def unit_normals(vectors: np.ndarray) -> np.ndarray:
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     if (largest == 0).any():
         raise CloudError(f"point {int(np.argmin(largest))} has a normal of length 0")
-    scaled = np.ldexp(vectors, -np.frexp(largest)[1])  # by a power of two, to keep squares from overflow and underflow
+    scaled = vectors / largest  # to keep squares from overflow and underflow
     return np.ascontiguousarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True), np.float32)
-
-
-def float32_fault(least: np.ndarray, most: np.ndarray) -> str:
-    """Return why points with this bounding box would overflow or coincide in float32; "" if they would not."""
-    greatest = float(max(-least.min(), most.max()))
-    if greatest > float(FLOAT32.max):
-        return f"has a coordinate of {greatest:.3g}, too large for float32: scale it down"
-    size = float((most - least).max())
-    if 0 < size < float(FLOAT32.tiny):
-        return f"is {size:.3g} long, too small for float32: scale it up"
-    return ""
 
 
 def feature_columns(feature: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -190,7 +166,7 @@ def usual_name(name: str) -> str:
     """Return the usual spelling of a column, such as x for X, "x [m]", pos_x and Points:0; strip other names."""
     plain = _UNIT.sub("", name.strip().removeprefix("//")).strip().lower()
     if match := _AXIS.fullmatch(plain):
-        return match[2].translate(_NUMBERED_AXES)
+        return match[2].translate(str.maketrans("012", "xyz"))
     short = FIELD_ALIASES.get(plain, plain)
     return short if short in {*NORMAL_COLUMNS, *COLOR_COLUMNS[0], *COLOR_COLUMNS[1]} else name.strip()
 

@@ -3,9 +3,7 @@
 import io
 import re
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -23,36 +21,26 @@ def parse_dae(content: bytes, name: str) -> Mesh:
 
     content = re.sub(rb"(?<=\d),(?=\d)", b".", content)  # 3ds Max wrote decimal commas in some languages
     document = collada.Collada(io.BytesIO(content), ignore=[collada.common.DaeError])
-    vertices, corners, sizes = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
-    first = lines = 0
     with warnings.catch_warnings(action="ignore", category=PendingDeprecationWarning):  # of numpy's matrices
-        primitives = [*_primitives(document.scene)]
-    for primitive in primitives:
-        if isinstance(primitive, collada.lineset.BoundLineSet):
-            lines += len(primitive)
-        elif primitive.vertex is not None:
-            vertices.append(np.asarray(primitive.vertex, np.float64))
-            corners.append(np.asarray(primitive.vertex_index, np.int64).ravel() + first)
-            count = len(primitive)
-            sizes.append(np.diff(primitive.polyindex)[:, 0] if hasattr(primitive, "polyindex") else np.full(count, 3))
-            first += len(primitive.vertex)
+        parts = [*document.scene.objects("geometry")]
+        for controller in document.scene.objects("controller"):  # a morph has a shape before it is applied
+            is_skin = hasattr(controller, "skin")
+            source = None if is_skin else controller.original.source_geometry
+            parts.append(source.bind(controller.matrix, {}) if source else controller.geometry)
+        primitives = [primitive for part in parts for primitive in part.primitives()]
+    is_line = [isinstance(primitive, collada.lineset.BoundLineSet) for primitive in primitives]
+    lines = sum(len(primitive) for primitive, line in zip(primitives, is_line, strict=True) if line)
+    faces = [part for part, line in zip(primitives, is_line, strict=True) if not line and part.vertex is not None]
     if document.errors:
         reason = one_line(document.errors[0], 100)
         warnings.warn(f"{name}: {counted(len(document.errors), 'part')} cannot be read: {reason}", stacklevel=2)
     if lines:
         warnings.warn(f"{name}: {lines:,} lines beside its polygons are left out", stacklevel=2)
-    if not sizes:
+    if not faces:
         raise PointsetError("expected a mesh, found no triangles")
-    mesh = mesh_of_polygons(np.concatenate(vertices), np.concatenate(corners), np.concatenate(sizes), name)
+    firsts = np.cumsum([0, *(len(part.vertex) for part in faces)])
+    corners = [np.asarray(part.vertex_index).ravel() + first for part, first in zip(faces, firsts[:-1], strict=True)]
+    sizes = [np.diff(part.polyindex)[:, 0] if hasattr(part, "polyindex") else np.full(len(part), 3) for part in faces]
+    vertices = np.concatenate([part.vertex for part in faces])
+    mesh = mesh_of_polygons(vertices, np.concatenate(corners), np.concatenate(sizes), name)
     return replace(mesh, up=document.assetInfo.upaxis[0].lower())
-
-
-def _primitives(scene: Any) -> Iterator[Any]:
-    """Return the polygons and lines of a scene, moved to their places."""
-    for part in scene.objects("geometry"):
-        yield from part.primitives()
-    for controller in scene.objects("controller"):
-        if hasattr(controller, "skin"):
-            yield from controller.geometry.primitives()
-        else:  # the shape before it is morphed
-            yield from controller.original.source_geometry.bind(controller.matrix, {}).primitives()

@@ -11,15 +11,10 @@ from pointset.data.readers.formats import require_count, warn_of_rest
 from pointset.errors import PointsetError
 from pointset.runs.files import require_file
 
-FULL_INTENSITY = 65535
 UNCHUNKED = b"\1\0"
 """The compressor of LASzip 1, in the first bytes of its record; lazrs (0.8) panics on its files."""
-VLRS, POINTS, FORMAT, EVLRS = slice(100, 104), slice(96, 100), 104, slice(243, 247)
-"""Bytes of the header with the numbers of records, the offset of the points, and their format."""
 COMPRESSED, UNKNOWN = 0x80, 2**64 - 1
 """The bit of LAZ in the format; the offset of a table of chunks, where the true one is at the end of the file."""
-RAW = {"X", "Y", "Z"}
-"""Fields before scale and offset of the header are applied."""
 
 
 def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
@@ -42,14 +37,13 @@ def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     require_count(len(record), header.point_count, "points")
     columns = {axis: np.asarray(record[axis], np.float64) for axis in AXES}
     for name in record.point_format.dimension_names:
-        if name in RAW:
-            continue
         values = np.asarray(record[name])
-        values = (values / FULL_INTENSITY).astype(np.float32) if name == "intensity" else values
-        if values.ndim == 1:
-            columns[name] = values
-        else:
+        if name == "intensity":
+            columns[name] = (values / 65535).astype(np.float32)
+        elif values.ndim > 1:
             columns |= dict(zip(numbered(name, values.shape[1]), values.T, strict=True))
+        elif name not in ("X", "Y", "Z"):  # before scale and offset
+            columns[name] = values
     colors = [name for name in COLOR_COLUMNS[0] if name in columns]
     if colors and len(record) and max(columns[name].max() for name in colors) <= 255:  # as many programs write them
         columns |= {name: columns[name].astype(np.uint8) for name in colors}
@@ -71,15 +65,15 @@ def _check_end(path: Path, content: np.ndarray, header: Any) -> None:
 def _require_counts(content: np.ndarray) -> None:
     """Refuse counts that are too high for the file: laspy would read for hours, or lazrs would end the process."""
 
-    def number(place: slice) -> int:
-        return int.from_bytes(content[place].tobytes(), "little")
+    def number(start: int, width: int) -> int:
+        return int.from_bytes(content[start : start + width].tobytes(), "little")
 
-    size, chunks = len(content), 0
-    records = number(VLRS) + (number(EVLRS) if size > 25 and content[25] >= 4 else 0)
-    if size > FORMAT and content[FORMAT] & COMPRESSED:
-        start = number(POINTS)
-        table = number(slice(start, start + 8))
-        table = number(slice(size - 8, size)) if table == UNKNOWN else table
-        chunks = number(slice(table + 4, table + 8)) if table < size else size
+    size, records, chunks = len(content), number(100, 4), 0
+    if number(25, 1) >= 4:  # the minor version, from which records may follow the points
+        records += number(243, 4)
+    if number(104, 1) & COMPRESSED:
+        start = number(96, 4)
+        table = number(start, 8) if number(start, 8) != UNKNOWN else number(size - 8, 8)
+        chunks = number(table + 4, 4) if table < size else size
     if max(54 * records, chunks) > size:
         raise PointsetError("has a header with more records than fit into the file: it is cut off or damaged")

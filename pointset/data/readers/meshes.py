@@ -20,7 +20,7 @@ class MeshError(PointsetError, ValueError):
     """A mesh cannot be used; the message names the file and, if possible, the line."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Mesh:
     """A triangle mesh.
 
@@ -47,16 +47,19 @@ class Mesh:
             raise MeshError(f"faces must be integers [F, 3], got {faces.dtype} {list(faces.shape)}")
         if not len(faces):
             raise MeshError(f"a mesh needs at least one face, got {len(vertices)} vertices and no face")
-        vertices = np.ascontiguousarray(vertices, dtype=np.float64)
-        faces = np.ascontiguousarray(faces, dtype=np.int64)
-        if not np.isfinite(vertices).all():
-            row = int(np.flatnonzero(~np.isfinite(vertices).all(axis=1))[0])
-            raise MeshError(f"vertex {row} has a coordinate that is not finite: {vertices[row].tolist()}")
-        if faces.min() < 0 or faces.max() >= len(vertices):
-            row = int(np.flatnonzero(((faces < 0) | (faces >= len(vertices))).any(axis=1))[0])
-            raise MeshError(f"face {row} is {faces[row].tolist()}, but vertices run from 0 to {len(vertices) - 1}")
-        object.__setattr__(self, "vertices", vertices)
-        object.__setattr__(self, "faces", faces)
+        self.vertices = np.ascontiguousarray(vertices, dtype=np.float64)
+        self.faces = np.ascontiguousarray(faces, dtype=np.int64)
+        if not np.isfinite(self.vertices).all():
+            row = int(np.flatnonzero(~np.isfinite(self.vertices).all(axis=1))[0])
+            raise MeshError(f"vertex {row} has a coordinate that is not finite: {self.vertices[row].tolist()}")
+        require_rows(self.faces, len(self.vertices))
+
+
+def require_rows(corners: np.ndarray, count: int) -> None:
+    """Require indices of `count` vertices."""
+    if corners.min(initial=0) < 0 or corners.max(initial=-1) >= count:
+        wrong = corners[(corners < 0) | (corners >= count)][0]
+        raise MeshError(f"a face has the vertex {wrong}, but vertices run from 0 to {count - 1}")
 
 
 def mesh_of_polygons(
@@ -68,88 +71,82 @@ def mesh_of_polygons(
     `halves_first` (OBJ and PLY), (a, b, c, d) becomes (a, b, c) and (c, d, a), and if all have four corners, all first
     halves come before all second halves. The points that a seed draws depend on this order.
     """
-    if wrong := corners[(corners < 0) | (corners >= len(vertices))].tolist():
-        raise MeshError(f"has a face of vertex {wrong[0]}, but vertices run from 0 to {len(vertices) - 1}")
+    require_rows(corners, len(vertices))
     large: np.ndarray = sizes >= 3
     corners, wide = corners[np.repeat(large, sizes)], sizes[large]
-    triangles, counts = cut_fans(vertices, corners, wide), wide - 2
-    ends = np.cumsum(counts)
+    triangles, polygons = cut_polygons(vertices, corners, wide)
     if halves_first and (wide == 4).any():
-        last = ends[wide == 4] - 1
-        triangles[last] = np.roll(triangles[last], -1, axis=1)
-    crossing = triangles[ends - 1, 0] < 0
-    if left_out := len(sizes) - len(wide) + int(crossing.sum()):
-        triangles = triangles[~np.repeat(crossing, counts)]
+        last = np.diff(polygons, append=len(wide)) > 0
+        second = last & (wide[polygons] == 4)
+        triangles[second] = np.roll(triangles[second], -1, axis=1)
+    if left_out := len(sizes) - np.count_nonzero(np.diff(polygons, prepend=-1)):
         what = "have fewer than 3 corners, or cross themselves, and were left out"
         warnings.warn(f"{name}: {left_out:,} of {len(sizes):,} faces {what}", stacklevel=2)
     if not len(triangles):
         raise MeshError("expected a mesh, found no triangles (a point cloud alone has none)")
-    if halves_first and len(wide) and (wide == 4).all():
+    if halves_first and (wide == 4).all():
         triangles = np.concatenate([triangles[::2], triangles[1::2]])
     return Mesh(vertices, triangles)
 
 
-def cut_fans(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Cut polygons into fans of triangles [sum of (sizes - 2), 3] from their first corners, in their order.
+def cut_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cut polygons into triangles [m, 3], and return the polygon of each triangle [m], both in the polygons' order.
 
-    Polygons are rows of vertices [V, 3]: their corners, one polygon after the other, and their sizes, at least 3.
-    Concave polygons for which a fan is wrong are cut by ear clipping. If that fails for a polygon that is not flat, the
-    fan is kept, which uses every corner; of a flat one that crosses itself, all triangles are -1.
+    Polygons are rows of vertices [V, 3]: their corners, one polygon after the other, and their sizes, at least 3. They
+    become fans from their first corners; concave ones for which a fan is wrong are cut by ear clipping. If that fails
+    for a polygon that is not flat, the fan is kept, which uses every corner; a flat one that crosses itself has no
+    triangle.
     """
+    polygons = np.repeat(np.arange(len(sizes)), sizes - 2)
     if (sizes == 3).all():
-        return corners.reshape(-1, 3)
-    counts = sizes - 2
-    polygon = np.repeat(np.arange(len(sizes)), counts)
-    starts = np.cumsum(counts) - counts
-    step = np.arange(len(polygon)) - starts[polygon]
+        return corners.reshape(-1, 3), polygons
     firsts = np.cumsum(sizes) - sizes
-    first = firsts[polygon]
+    first = firsts[polygons]
+    step = np.arange(len(polygons)) - (first - 2 * polygons)
     triangles: np.ndarray = corners[np.stack([first, first + step + 1, first + step + 2], axis=1)]
-    for index in _find_folded(vertices[triangles], counts).tolist():
+    cuts = {}
+    for index in _find_folded(vertices[triangles], polygons).tolist():
         outline = corners[firsts[index] : firsts[index] + sizes[index]]
-        cut = _cut_concave(vertices[outline])
-        if cut is not None:
-            triangles[starts[index] : starts[index] + counts[index]] = outline[cut]
-        elif _is_flat(vertices[outline]):
-            triangles[starts[index] : starts[index] + counts[index]] = -1
-    return triangles
+        if (cut := _cut_concave(vertices[outline])) is not None:
+            cuts[index] = outline[cut]
+    if cuts:
+        kept = ~np.isin(polygons, [*cuts])
+        triangles = np.concatenate([triangles[kept], *cuts.values()])
+        polygons = np.concatenate([polygons[kept], np.repeat([*cuts], [*map(len, cuts.values())])])
+        order = polygons.argsort(kind="stable")
+        triangles, polygons = triangles[order], polygons[order]
+    return triangles, polygons
 
 
-def _find_folded(fans: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the polygons whose fan [counts, 3, 3] has a triangle against Newell's normal, outside of the polygon."""
-    starts = np.cumsum(counts) - counts
-    polygon = np.repeat(np.arange(len(counts)), counts)
+def _find_folded(fans: np.ndarray, polygons: np.ndarray) -> np.ndarray:
+    """Return the polygons whose fan, triangles [m, 3, 3], has one against Newell's normal, outside of the polygon."""
+    starts = np.flatnonzero(np.diff(polygons, prepend=-1))
     with np.errstate(all="ignore"):  # non-finite coordinates are refused later; sizes and normals may be 0
         sides = fans[:, 1:] - fans[:, :1]
-        sides = sides / np.maximum.reduceat(np.abs(sides).max(axis=(1, 2)), starts)[polygon, None, None]
+        sides = sides / np.maximum.reduceat(np.abs(sides).max(axis=(1, 2)), starts)[polygons, None, None]
         normals = np.cross(sides[:, 0], sides[:, 1])
-        turning = (normals * _unit(np.add.reduceat(normals, starts))[polygon]).sum(axis=1)
+        turning = (normals * _unit(np.add.reduceat(normals, starts))[polygons]).sum(axis=1)
         turning = np.where(np.isnan(turning), -np.linalg.norm(normals, axis=1), turning)
         folded = turning < -CORNER_TOLERANCE * np.linalg.norm(sides, axis=2).sum(axis=1)
     return np.flatnonzero(np.logical_or.reduceat(folded, starts))
 
 
 def _cut_concave(points: np.ndarray) -> np.ndarray | None:
-    """Return triangles [n - 2, 3] that cover a polygon [n, 3] in the plane of its normal, or None."""
+    """Return triangles [m, 3] that cover a polygon [n, 3]; none if it crosses itself, None if a fan serves better."""
+    length, _, height = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+    is_flat = height <= CORNER_TOLERANCE * length
     with np.errstate(all="ignore"):  # a polygon whose corners are on a line has no normal
         flat = _flattened(points)
     area = _doubled_areas(flat[None])[0]
     if not np.isfinite(area):
-        return None
+        return np.empty((0, 3), np.int64) if is_flat else None
     cut = mapbox_earcut.triangulate_float64(flat, np.array([len(flat)], np.uint32)).astype(np.int64).reshape(-1, 3)
     areas = _doubled_areas(flat[cut])
     cut[areas < 0] = cut[areas < 0, ::-1]
-    if not len(cut) or len(cut) > len(points) - 2 or abs(np.abs(areas).sum() - area) > CORNER_TOLERANCE:
-        return None
-    if len(np.unique(cut)) < len(points) and not _is_flat(points):
-        return None  # a corner above the plane is used by the fan
-    # Corners on a straight edge may be left out; triangles without area complete the number.
-    return np.concatenate([cut, np.repeat(cut[-1:, :1], 3, axis=1).repeat(len(points) - 2 - len(cut), axis=0)])
-
-
-def _is_flat(points: np.ndarray) -> bool:
-    length, _, height = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
-    return bool(height <= CORNER_TOLERANCE * length)
+    if abs(np.abs(areas).sum() - area) > CORNER_TOLERANCE:
+        return np.empty((0, 3), np.int64) if is_flat else None
+    # A corner above the plane, which ear clipping leaves out, is used by the fan.
+    return cut if is_flat or len(np.unique(cut)) == len(points) else None
 
 
 def _flattened(points: np.ndarray) -> np.ndarray:

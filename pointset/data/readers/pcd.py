@@ -30,13 +30,20 @@ def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
         raise PointsetError("is not a PCD file: it has no line DATA")
     lines = [line.split() for line in content[: data.start()].decode("utf-8", "replace").splitlines()]
     header = {words[0].upper(): words[1:] for words in lines if words and not words[0].startswith("#")}
-    kind, encoding, body = _record_type(header), data[1], content[data.end() :]
+    kind, body = _record_type(header), content[data.end() :]
     width, height = (int(header.get(name, ["1"])[0]) for name in ("WIDTH", "HEIGHT"))
     count = int(header["POINTS"][0]) if "POINTS" in header else width * height
-    readers = {b"ascii": _text_columns, b"binary": _binary_columns, b"binary_compressed": _unpacked_columns}
-    if encoding not in readers:
-        raise PointsetError(f"has data of the unknown kind {quoted(encoding.decode())}")
-    columns = readers[encoding](path, body, kind, count)
+    if data[1] == b"ascii":
+        columns = _text_columns(path, body, kind, count)
+    elif data[1] == b"binary":
+        require_count(min(len(body) // kind.itemsize, count), count, "points")
+        warn_of_rest(path, body[count * kind.itemsize :])
+        records = np.frombuffer(body, kind, count)
+        columns = {name: records[name] for name in kind.names or ()}
+    elif data[1] == b"binary_compressed":
+        columns = _unpacked_columns(path, body, kind, count)
+    else:
+        raise PointsetError(f"has data of the unknown kind {quoted(data[1].decode())}")
     for name in {*PACKED_COLORS} & {*columns}:
         if kind[name].itemsize == 4 and not any({*group} <= {*columns} for group in COLOR_COLUMNS):
             channels = np.ascontiguousarray(columns.pop(name), kind[name]).view(np.uint8).reshape(-1, 4)
@@ -48,8 +55,7 @@ def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
 def _record_type(header: dict[str, list[str]]) -> np.dtype:
     """Return the type of a point; fields of several numbers are numbered, and padding is called _0, _1, ..."""
     names = header.get("FIELDS", header.get("COLUMNS", []))
-    letters, sizes, counts = (header.get(key, []) for key in ("TYPE", "SIZE", "COUNT"))
-    counts = counts or ["1"] * len(names)
+    letters, sizes, counts = (header.get(key, ["1"] * len(names)) for key in ("TYPE", "SIZE", "COUNT"))
     if not len(names) == len(letters) == len(sizes) == len(counts):
         raise PointsetError("is not a PCD file, or damaged: its header lacks the type or the size of a field")
     fields = list[tuple[str, str]]()
@@ -67,18 +73,9 @@ def _text_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict[s
     if body.strip():
         table = np.loadtxt(io.BytesIO(body), np.float64, comments=None, ndmin=2)
     require_count(min(len(table), count), count, "points")
-    if table.shape[1] != len(names):
-        raise PointsetError(f"has {table.shape[1]} numbers in a line, and {len(names)} in its header: it is damaged")
     warn_of_rest(path, table[count:], "lines")
     columns = dict(zip(names, table[:count].T, strict=True))
     return {name: column if kind[name].kind == "f" else column.astype(kind[name]) for name, column in columns.items()}
-
-
-def _binary_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict[str, np.ndarray]:
-    require_count(min(len(body) // kind.itemsize, count), count, "points")
-    warn_of_rest(path, body[count * kind.itemsize :])
-    records = np.frombuffer(body, kind, count)
-    return {name: records[name] for name in kind.names or ()}
 
 
 def _unpacked_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict[str, np.ndarray]:
@@ -92,11 +89,11 @@ def _unpacked_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> di
     stored = unpacked // kind.itemsize
     require_count(min(stored, count), count, "points")
     warn_of_rest(path, body[8 + packed :])
+    warn_of_rest(path, np.arange(count, stored), "points")
     content = lzf.decompress(body[8 : 8 + packed], unpacked) or b""
     require_count(len(content), unpacked, "bytes")
     columns, start = dict[str, np.ndarray](), 0
     for name in kind.names or ():
-        columns[name] = np.frombuffer(content, kind[name], stored, start)
-        start += columns[name].nbytes
-    warn_of_rest(path, next(iter(columns.values()))[count:], "points")
-    return {name: column[:count] for name, column in columns.items()}
+        columns[name] = np.frombuffer(content, kind[name], stored, start)[:count]
+        start += stored * kind[name].itemsize
+    return columns

@@ -24,8 +24,6 @@ from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, is_mesh
 from pointset.data.readers.meshes import Mesh, MeshError
 from pointset.runs.files import read_file
 
-SOME_FACES = 1024
-"""Faces whose areas are computed at a time."""
 MESHES: dict[str, Callable[[bytes, str], Mesh]] = {
     ".off": off.parse_off,
     ".obj": obj.parse_obj,
@@ -88,11 +86,11 @@ def read_mesh(path: str | Path) -> Mesh:
 
 
 def _has_area(mesh: Mesh) -> bool:
-    """Return True if a face has an area; most often the first has."""
-    for start in range(0, len(mesh.faces), SOME_FACES):
-        corners = mesh.vertices[mesh.faces[start : start + SOME_FACES]]
+    """Return True if a face has an area; most often one of the first has."""
+    for faces in (mesh.faces[:1024], mesh.faces[1024:]):
+        a, b, c = mesh.vertices[faces].swapaxes(0, 1)
         with np.errstate(all="ignore"):
-            if np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]).any():
+            if np.cross(b - a, c - a).any():
                 return True
     return False
 
@@ -100,14 +98,14 @@ def _has_area(mesh: Mesh) -> bool:
 def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Cloud:
     r"""Read a point cloud.
 
-    `.npy` holds an array [n, 3], [n, 6] (with normals) or with further columns, which are read as features; or records
-    with fields x, y and z. `.npz` holds one such array, or one called "points" and optionally one called "normals",
-    both [n, 3]. `.ply`, `.obj` and `.off` must have no faces. `.xyz`, `.txt`, `.csv`, `.pts`, `.xyzn`, `.xyzrgb`,
-    `.asc` and `.tsv` have a point per line, with numbers separated by blanks, commas or semicolons; a comma is not a
-    decimal point. The number of points or the names of the columns may come first, and comments after `#` or `//`.
+    `.npy` and `.npz` hold an array [n, 3], [n, 6] (with normals) or with further columns, or records with fields x, y
+    and z; an `.npz` of several arrays calls it "points", and normals [n, 3] "normals". `.ply`, `.obj` and `.off` must
+    have no faces. `.las` and `.laz` (`pip install 'pointset-learn[las]'`) have the fields that laspy names, an
+    intensity from 0 to 1, and colors of 16 bits, or 8 if all are below 256.
 
-    `.las` and `.laz` (laspy; `pip install 'pointset-learn[las]'`) have the fields that laspy names, such as
-    return_number and classification, and an intensity from 0 to 1; colors have 16 bits, or 8 if all are below 256.
+    `.xyz`, `.txt`, `.csv`, `.pts`, `.xyzn`, `.xyzrgb`, `.asc` and `.tsv` have a point per line, with numbers separated
+    by blanks, commas or semicolons; a comma is not a decimal point. The number of points or the names of the columns
+    may come first, and comments after `#` or `//`.
 
     Args:
         path: the file.
@@ -149,10 +147,9 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
             left_out = f"{(~placed).sum():,} of {len(table):,} points have no position and were left out"
             warnings.warn(f"{path}: {left_out}", stacklevel=2)
             table[~placed] = 0
-        require_finite(table)
-        table = table if placed.all() else table[placed]
+        require_finite(table)  # which names points as in the file
         start = len(AXES) + len(NORMAL_COLUMNS) * normals
-        return require_cloud(table[:, :start], table[:, start:] if features else None)
+        return require_cloud(table[placed, :start], table[placed, start:] if features else None)
 
 
 def read_columns(path: Path, features: Sequence[str] = ()) -> Columns:
@@ -168,13 +165,11 @@ def read_columns(path: Path, features: Sequence[str] = ()) -> Columns:
 
 
 def _table(columns: Columns, names: Sequence[str]) -> np.ndarray:
-    """Return some columns [n, names], integer colors as fractions; float32 if that is exact, else float64."""
+    """Return some columns float64 [n, names], integer colors as fractions."""
     types = [columns[name].dtype for name in names]
     colors = {name for group in (*COLOR_COLUMNS, ("colors",)) if {*group} <= {*names} for name in group}
-    single = all(kind.kind == "f" and kind.itemsize <= 4 for kind in types)
     with np.errstate(invalid="ignore"):  # a signalling NaN
-        table = np.stack([columns[name] for name in names], axis=1)
-        table = table.astype(np.float32 if single else np.float64)
+        table = np.stack([columns[name] for name in names], axis=1).astype(np.float64)
     for index, (name, kind) in enumerate(zip(names, types, strict=True)):
         if kind.kind in "iu" and (name in colors or name.startswith("colors ")):
             most = 65535 if kind.itemsize == 2 else 255

@@ -12,7 +12,7 @@ from pointset.errors import PointsetError
 _RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _HEADER = 84
 """Bytes before the first record: a comment, and the number of triangles in the last four."""
-_CORNER = re.compile(rb"(?im)^[ \t]*vertex[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)[ \t\r]*$")
+_CORNER = re.compile(rb"(?im)^[ \t]*vertex[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)[ \t]*$")
 _END = re.compile(rb"(?im)^[ \t]*end[ \t]?loop\b")
 
 
@@ -22,12 +22,12 @@ def parse_stl(content: bytes, name: str) -> Mesh:
     Of a binary file whose header counts no triangle, all are read.
     """
     count = int.from_bytes(content[_HEADER - 4 : _HEADER], "little")
-    is_sized = len(content) == _HEADER + count * _RECORD.itemsize
-    if not is_sized and _CORNER.search(content.replace(b"\r", b"\n") if b"\n" not in content else content):
-        corners = _corners_of_text(content.replace(b"\r\n", b"\n").replace(b"\r", b"\n"), name)
+    fit = max(0, len(content) - _HEADER) // _RECORD.itemsize
+    text = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if len(content) != _HEADER + count * _RECORD.itemsize and _CORNER.search(text):
+        corners = _corners_of_text(text, name)
     else:
-        fit = max(0, len(content) - _HEADER) // _RECORD.itemsize
-        if len(content) < _HEADER or (b"\0" not in content[:_HEADER] and not is_sized and fit < count):
+        if len(content) < _HEADER:
             raise PointsetError("is not an STL file: it has neither lines of vertices nor the size of binary triangles")
         if not count and fit:
             warnings.warn(f"{name}: counts no triangle in its header, and has {fit:,}", stacklevel=2)
@@ -44,8 +44,7 @@ def _corners_of_text(text: bytes, name: str) -> np.ndarray:
     before = np.searchsorted([match.start() for match in corners], ends)
     wrong = np.flatnonzero(np.diff(before, prepend=0) != 3)
     if len(wrong) or not ends or before[-1] != len(corners):
-        place = ends[wrong[0]] if len(wrong) else len(text)
-        line = text.count(b"\n", 0, place) + 1
+        line = text.count(b"\n", 0, ends[wrong[0]] if len(wrong) else len(text)) + 1
         raise PointsetError(f"line {line}: expected three vertices in a facet, and the end of its loop")
     if b"endsolid" not in text[ends[-1] :].lower().replace(b"end solid", b"endsolid"):
         warnings.warn(f"{name}: does not end with endsolid: the last facets may be missing", stacklevel=2)

@@ -28,14 +28,14 @@ from pointset.data.readers.clouds import (
 )
 from pointset.data.readers.formats import require_count, warn_of_rest
 from pointset.data.readers.lines import UTF_16
-from pointset.errors import PointsetError, quoted
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.files import read_file, require_unpackable
 
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
 NORMAL_KEYS = ("normals", "normal")
 """Names of points and normals in an .npz file; the first name that is present is used."""
-FACE_KEYS = ("faces", "triangles")
-"""Names of arrays that show that an .npz file holds a mesh."""
+FACE_KEYS = {"faces", "triangles"}
+"""Names of arrays that show that the vertices of an .npz file are those of a mesh."""
 NAMES_BY_SUFFIX = {
     (".xyzn", 6): [*AXES, *NORMAL_COLUMNS],
     (".xyzrgb", 6): [*AXES, *COLOR_COLUMNS[0]],
@@ -44,7 +44,6 @@ NAMES_BY_SUFFIX = {
     (".pts", 7): [*AXES, "intensity", *COLOR_COLUMNS[0]],
 }
 """The columns of text files whose suffix and number of columns say what they are."""
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|nan|inf(inity)?)", re.IGNORECASE)
 _FRACTION = re.compile(r"(?m)(^|,)-0,|,0\d")
 """What whole numbers do not have: -0, and a zero before other digits."""
 _SEPARATOR = re.compile(r'"?sep=.?"?')
@@ -70,17 +69,17 @@ def npz_columns(path: Path, features: Sequence[str]) -> Columns:
     with zipfile.ZipFile(path) as archive:
         require_unpackable(path, sum(info.file_size for info in archive.infolist()))
     with _pickles_refused(), np.load(path, allow_pickle=False) as arrays:
-        key = next((key for key in POINT_KEYS if key in arrays), arrays.files[0] if len(arrays.files) == 1 else None)
-        if key is None:
+        is_mesh = not FACE_KEYS.isdisjoint(arrays.files)
+        keys = arrays.files if len(arrays.files) == 1 else [key for key in POINT_KEYS if key in arrays]
+        if not keys or (is_mesh and keys[0] == "vertices"):
             shapes = quoted(", ".join(f"{name} {list(arrays[name].shape)}" for name in arrays.files))
             expected = f"one cloud, an array [n, 3] called {' or '.join(POINT_KEYS)}"
             raise PointsetError(f"expected {expected}, found {shapes}: save each cloud as its own file")
-        if key == "vertices" and {*FACE_KEYS} & {*arrays.files}:
-            raise PointsetError("is a mesh, and .npz files are read as clouds: save it as .off, .obj or .ply")
-        columns = dict(_columns(arrays[key], features))
-        normals = next((name for name in NORMAL_KEYS if name in arrays), None)
-        wanted = {name: name for name in features if name in arrays and name not in (*NORMAL_KEYS, key)}
-        for name, stored in (wanted | ({"normals": normals} if normals else {})).items():
+        columns = dict(_columns(arrays[keys[0]], features))
+        wanted = {name: name for name in features if name in arrays and name not in (*NORMAL_KEYS, keys[0])}
+        if normals := [name for name in NORMAL_KEYS if name in arrays]:
+            wanted["normals"] = normals[0]
+        for name, stored in wanted.items():
             columns |= _feature_columns(name, arrays[stored], len(columns["x"]))
     return columns
 
@@ -93,10 +92,8 @@ def _pickles_refused() -> Iterator[None]:
     except ValueError as error:
         if isinstance(error, PointsetError) or not re.search("Object array|Python objects", str(error)):
             raise
-        raise PointsetError(
-            "holds Python objects, which only pickle reads, and pickle runs any code in a file: save each cloud as an "
-            "array of numbers [n, 3] in its own file"
-        ) from error
+        reason = "holds Python objects, which only pickle reads, and pickle runs any code in a file"
+        raise PointsetError(f"{reason}: save each cloud as an array of numbers [n, 3] in its own file") from error
 
 
 def text_columns(path: Path, features: Sequence[str]) -> Columns:
@@ -107,7 +104,7 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
     except UnicodeDecodeError:
         text = content.decode("latin-1")
     lines = re.split(r"\r\n|\n|\r", text)  # no others
-    names, remark, count, first = _header(lines)
+    names, count, first = _header(lines)
     if first == len(lines):
         raise PointsetError("expected a point cloud, found no point")
     mark = _separator(_REMARK.sub("", lines[first]))
@@ -125,14 +122,10 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
     if names and len(names) != width:
         found = f"has {len(names)} names of columns, {quoted(', '.join(names))}, and {width} numbers in a line"
         raise PointsetError(f"{found}: it is damaged")
-    if len(remark) == width:
-        names = names or remark
     names = names or NAMES_BY_SUFFIX.get((path.suffix.lower(), width), [])
     if not names and mark == "," and _may_have_decimal_commas(table, text):
-        raise PointsetError(
-            f"has {width} whole numbers in a line, or fewer with decimal commas: write decimal points, or name "
-            "the columns in a first line"
-        )
+        found = f"has {width} whole numbers in a line, or fewer with decimal commas"
+        raise PointsetError(f"{found}: write decimal points, or name the columns in a first line")
     columns = dict(named_columns(names, table.T) if names else unnamed_columns(table, features))
     for group in COLOR_COLUMNS:
         if {*group} <= {*columns} and not any((columns[name] % 1).any() for name in group):
@@ -150,28 +143,24 @@ def _numeric_columns(
     rows = [row for row in csv.reader(lines, delimiter=mark) if row]
     if any(len(row) != len(names) for row in rows):
         return None
-    import pandas as pd  # takes a second
-
-    frame = pd.DataFrame(rows, columns=names).replace("", None)
-    numbers = frame.apply(pd.to_numeric, errors="coerce")
-    left_out = [name for name in names if numbers[name].count() < frame[name].count()]
-    if damaged := [name for name in left_out if usual_name(name) in AXES]:
-        row = int(np.argmax(numbers[damaged[0]].isna() & frame[damaged[0]].notna()))
-        raise PointsetError(f"point {row}: expected a number for {damaged[0]}, found {quoted(frame[damaged[0]][row])}")
+    columns, left_out = dict[str, np.ndarray](), list[str]()
+    for name, cells in zip(names, zip(*rows, strict=True), strict=True):
+        try:
+            columns[name] = np.array([cell.strip() or "nan" for cell in cells], np.float64)
+        except ValueError as error:
+            if usual_name(name) in AXES:
+                raise PointsetError(f"expected numbers for {name}: {one_line(error, REPEATED)}") from error
+            left_out.append(name)
     if left_out:
         warnings.warn(f"{path}: columns that are not numbers are left out: {', '.join(left_out)}", stacklevel=4)
-    return numbers.drop(columns=left_out).to_numpy(np.float64), [name for name in names if name not in left_out]
+    return np.stack([*columns.values()], axis=1), [*columns]
 
 
 def _may_have_decimal_commas(table: np.ndarray, text: str) -> bool:
-    """Return True if pairs of the first six whole numbers of a line could be the two parts of a decimal number.
-
-    Six columns have two readings; more, which are often colors, only if some numbers look like parts of fractions.
-    """
-    parts = table[:, 1:6:2]
-    if table.shape[1] < 6 or "." in text or (parts < 0).any():
+    """Return True if pairs of whole numbers could be the two parts of decimal numbers, as those of six columns."""
+    if table.shape[1] < 6 or "." in text or (table[:, 1:6:2] < 0).any():
         return False
-    return table.shape[1] == 6 or bool(_FRACTION.search(text)) or bool((parts.max(axis=0) > 255).all())
+    return table.shape[1] == 6 or bool(_FRACTION.search(text))
 
 
 def _columns(array: np.ndarray, features: Sequence[str]) -> Columns:
@@ -189,16 +178,18 @@ def _columns(array: np.ndarray, features: Sequence[str]) -> Columns:
 def _feature_columns(name: str, array: np.ndarray, count: int) -> dict[str, np.ndarray]:
     """Return the columns of a feature's array [n] or [n, f]."""
     columns = array[:, None] if array.ndim == 1 else array
-    if columns.ndim != 2 or len(columns) != count or columns.dtype.kind not in "fiub":
+    fits = columns.ndim == 2 and len(columns) == count and (name != "normals" or columns.shape[1] == 3)
+    if not fits or columns.dtype.kind not in "fiub":
         raise PointsetError(f"expected as many {name} as points, {count:,}, found {array.dtype} {list(array.shape)}")
-    if name == "normals" and columns.shape[1] != len(NORMAL_COLUMNS):
-        raise PointsetError(f"expected normals [n, 3], found {list(array.shape)}")
     names = NORMAL_COLUMNS if name == "normals" else numbered(name, columns.shape[1])
     return dict(zip(names, columns.T, strict=True))
 
 
-def _header(lines: Sequence[str]) -> tuple[list[str], list[str], int | None, int]:
-    """Names of columns, names in a comment, number of points, where the file says them, and the first point's line."""
+def _header(lines: Sequence[str]) -> tuple[list[str], int | None, int]:
+    """Names of columns and number of points, where the file says them, and the index of the first point's line.
+
+    Names in a comment count if they are as many as the words of the first point.
+    """
     names, remark, count = list[str](), list[str](), None
     for place, line in enumerate(lines):
         is_comment = bool(_COMMENT.match(line))
@@ -208,8 +199,8 @@ def _header(lines: Sequence[str]) -> tuple[list[str], list[str], int | None, int
         elif not is_comment and count is None and len(words) == 1 and words[0].isdigit():
             count = int(words[0])
         elif not is_comment and any(words) and not (place == 0 and _SEPARATOR.fullmatch(line)):
-            return names, remark, count, place
-    return names, remark, count, len(lines)
+            return names or remark * (len(remark) == len(_words(_REMARK.sub("", line)))), count, place
+    return names, count, len(lines)
 
 
 def _words(line: str) -> list[str]:
@@ -232,11 +223,18 @@ def _numbers(lines: Sequence[str], mark: str | None, first: int) -> np.ndarray:
     try:
         return np.loadtxt(io.StringIO(text), np.float64, comments=None, delimiter=mark, ndmin=2)
     except ValueError as error:
-        width = 0
-        for number, line in enumerate(text.split("\n"), start=first + 1):
-            words = line.split(mark) if line.strip() else []
-            width = width or len(words)
-            if len(words) not in (0, width) or not all(_NUMBER.fullmatch(word.strip()) for word in words):
+        rows = [(number, line) for number, line in enumerate(text.split("\n"), start=first + 1) if line.strip()]
+        width = len(rows[0][1].split(mark))
+        for number, line in rows:
+            words = line.split(mark)
+            if len(words) != width or not all(map(_is_number, words)):
                 expected = f"expected {width} numbers, with decimal points and one separator"
                 raise PointsetError(f"line {number}: {expected}, found {quoted(line.strip())}") from error
         raise
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return float(word) is not None
+    except ValueError:
+        return False

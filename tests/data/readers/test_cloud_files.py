@@ -11,7 +11,6 @@ import pytest
 from toy import write
 
 from pointset.data import CloudError, read_cloud
-from pointset.data.readers.clouds import FLOAT32, float32_fault
 from pointset.data.readers.formats import naming
 from pointset.data.sampling import import_open3d
 
@@ -251,11 +250,10 @@ def test_a_first_column_that_counts_the_points_is_not_taken_for_x(tmp_path, suff
     np.testing.assert_allclose(read_cloud(path).points[:, 0], np.arange(4, COUNT + 1))
 
 
-def test_map_coordinates_in_float32_are_moved_with_a_warning_if_they_are_coarse(tmp_path):
+def test_map_coordinates_in_float32_are_moved(tmp_path):
     """As terrain in the Point Cloud Library's data, 124 m long in steps of half a metre."""
     coarse = (POINTS * [15, 15, 5] + [5e5, 5.4e6, 100]).astype(np.float32)
-    with pytest.warns(UserWarning, match=r"coordinates are rounded to float32, to \d+ steps along the cloud"):
-        cloud = read_cloud(write(tmp_path / "a.npy", coarse))
+    cloud = read_cloud(write(tmp_path / "a.npy", coarse))
     np.testing.assert_array_equal(cloud.points + np.array(cloud.corner), coarse.astype(np.float64))
     assert np.abs(cloud.points).max() < 1000
 
@@ -341,23 +339,6 @@ def test_an_invalid_number_is_named_with_its_point(tmp_path):
     broken[123, 4] = np.inf
     with pytest.raises(CloudError, match=r"a.npy: point 123 has a number that is not finite, \[.*inf.*leave it out"):
         read_cloud(write(tmp_path / "a.npy", broken), normals=True)
-
-
-MOST, LEAST = float(FLOAT32.max), float(FLOAT32.tiny)
-
-
-@pytest.mark.parametrize(
-    ("least", "most", "words"),
-    [
-        *[(0, 0, ""), (5, 5, ""), (-MOST, MOST, ""), (0, LEAST, "")],
-        *[(0, 1.001 * MOST, "a coordinate of 3.41e+38, too large"), (-1e39, 0, "a coordinate of 1e+39, too large")],
-        *[(0, 1e-39, "is 1e-39 long, too small"), (-1e-39, -5e-40, "is 5e-40 long, too small")],
-    ],
-)
-def test_which_shapes_float32_can_represent(least, most, words):
-    fault = float32_fault(np.array([0, least, 0]), np.array([0, most, 0]))
-    assert words in fault
-    assert bool(words) == bool(fault)
 
 
 SCANNED = 120_000
