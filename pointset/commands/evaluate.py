@@ -29,6 +29,7 @@ def evaluate(
     split: Literal["train", "test"] = "test",
     output: Predictions | None = None,
     calibrate: bool = False,
+    objective: Literal["log loss", "calibration error"] = "log loss",
     points: PointCount | None = None,
     on_error: Literal["raise", "skip"] | None = None,
     remove_outliers: bool | None = None,
@@ -46,6 +47,7 @@ def evaluate(
         output: File for the predictions (*.csv): name, true class, the five most likely classes
             with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
         calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
+        objective: What the temperature of --calibrate minimises on the validation split; the log loss is less noisy.
         points: Points per set; default: as in the run (not its --train-points).
         on_error: "skip" continues without shapes that cannot be used; default: as in training.
         remove_outliers: Remove outliers of point clouds in files; default: as in training.
@@ -68,7 +70,7 @@ def evaluate(
     result = {"model": trained.name} | evaluation.summary()
     columns = {"as trained": result}
     if calibrate:
-        temperature = validation_temperature(trained.network, trained.description)
+        temperature = validation_temperature(trained.network, trained.description, objective)
         scaled = evaluation.at_temperature(temperature).summary()
         columns = columns | {f"at temperature {temperature:.3f}": scaled}
         kept = {name: scaled[name] for name in ("accuracy", *CALIBRATION)}

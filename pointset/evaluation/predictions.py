@@ -20,7 +20,7 @@ from pointset.data.catalogue.locate import require_classes
 from pointset.data.dataset import PointSets
 from pointset.data.reload import load_like
 from pointset.errors import PointsetError, quoted
-from pointset.evaluation.calibration import Edges, brier_score, fit_temperature, reliability
+from pointset.evaluation.calibration import Edges, Objective, brier_score, fit_temperature, reliability
 from pointset.inputs import require_model
 from pointset.runs import records
 from pointset.zoo.classifiers import Classifier
@@ -200,7 +200,9 @@ def evaluate_in_training(model: nn.Module, data: PointSets, *, batch_size: int =
     return Evaluation(logits, data.labels.numpy(), list(data.classes), list(data.names), prediction)
 
 
-def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> float:
+def validation_temperature(
+    model: nn.Module, description: Mapping[str, Any], objective: Objective = "log loss"
+) -> float:
     """Return the temperature that fits the validation split of a run best; see `fit_temperature`."""
     data, rows = description["data"], description.get("validation")
     if rows is None:
@@ -214,7 +216,8 @@ def validation_temperature(model: nn.Module, description: Mapping[str, Any]) -> 
     if train.describe()["fingerprint"] != data["fingerprint"]:
         raise PointsetError(f"the training data of the run in {data['source']} has changed: restore it, or train again")
     held_out = evaluate(model, train.subset(torch.tensor(rows)))
-    return fit_temperature(held_out.logits, held_out.labels, train.grouping.groups[rows] if train.grouping else None)
+    groups = train.grouping.groups[rows] if train.grouping else None
+    return fit_temperature(held_out.logits, held_out.labels, objective, groups)
 
 
 def save_predictions(evaluation: Evaluation, folder: Path) -> None:

@@ -101,13 +101,14 @@ def test_fitting_finds_the_temperature_that_was_applied(drawn):
     assert before.at_temperature(fitted).calibration_error() < before.calibration_error() / 2
 
 
+@pytest.mark.parametrize("objective", ["log loss", "calibration error"])
 @pytest.mark.parametrize(("groups", "laplace"), [(None, 13 / 14), (np.arange(12) // 4, 4 / 5)])
-def test_shapes_that_are_all_right_do_not_make_the_next_one_certain(drawn, groups, laplace):
+def test_shapes_that_are_all_right_do_not_make_the_next_one_certain(drawn, objective, groups, laplace):
     """Those of one group count as one."""
     logits = drawn[0][:12]
-    temperature = fit_temperature(logits, logits.argmax(axis=1), groups)
+    temperature = fit_temperature(logits, logits.argmax(axis=1), objective, groups)
     assert probabilities(logits, temperature).max(axis=1).mean() == pytest.approx(laplace)
-    assert fit_temperature(1e9 * logits, logits.argmax(axis=1), groups) == 100, "the highest"
+    assert fit_temperature(1e9 * logits, logits.argmax(axis=1), objective, groups) == 100, "the highest"
 
 
 def train(data, run, **changes):
@@ -140,6 +141,16 @@ def test_held_out_shapes_that_are_not_there_or_have_changed_are_told(clouds_fold
     for name, expected in words.items():
         with pytest.raises(PointsetError, match=expected):
             validation_temperature(model := pointset.load_model(tmp_path / name), model.description)
+
+
+def test_a_temperature_may_fit_the_calibration_error(drawn):
+    logits, labels = drawn
+    temperatures = fit_temperature(logits, labels, "calibration error"), fit_temperature(logits, labels), 1.0
+    errors = [reliability(logits / temperature, labels, "mass").error for temperature in temperatures]
+    assert errors[0] <= min(errors)
+    assert errors[0] < errors[2] / 2
+    even = np.zeros((4, 2))  # every temperature is as good: the nearest to 1
+    assert fit_temperature(even, np.array([0, 1, 0, 1]), "calibration error") == pytest.approx(1.0)
 
 
 def test_accuracy_counts_shapes_and_mean_class_accuracy_counts_classes():
