@@ -194,7 +194,7 @@ def bench(
         print()
     if loading_too:
         torch.set_num_threads(2)
-        head = ["pool", "points", "draw and augment ms", "step of rff-max ms", "share"]
+        head = ["cached shapes x points", "points", "draw and augment ms", "step of rff-max ms", "share"]
         with TemporaryDirectory() as place:
             lines = [loading(modelnet40_sized(Path(place), 1000, 10_000), rounds)]
         print(tabulate(lines, head, colalign=["right"] * 5))
