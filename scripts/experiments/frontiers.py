@@ -1,4 +1,4 @@
-"""The figures of the page: accuracy against a cost, for each number of points, with the frontier."""
+"""The figures of the pages: accuracy against a cost, for each number of points, with the Pareto front."""
 
 import hashlib
 import json
@@ -137,5 +137,8 @@ def front_table(figure: Figure, saved: Mapping[str, Saved]) -> Iterator[str]:
     """The rows of each frontier."""
     for title, sizes in SIZES.items():
         if lines := [(dot.name, short(dot.cost), f"{dot.mean:.1f}") for dot in figure.front(saved, sizes)]:
-            yield f"At {title} no other row is as accurate for as little as these:"
+            yield (
+                f"Pareto front at {title}: no other row is as accurate at the same or a lower cost. The columns have "
+                "the model (with the experiment in brackets), the cost and the accuracy."
+            )
             yield study_table(lines, ("model", figure.axis, "accuracy %"), form="pipe")

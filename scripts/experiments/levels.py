@@ -1,11 +1,11 @@
-"""Which rule for calling models different keeps its level, and which of those has the most power?
+"""Level and power of rules for significant differences between models.
 
 Tables of simulated runs: each item, each model on each item, each seed and each answer has a random effect, and a run
 is right if their sum is positive. Significant differences between equally good models are errors (level, family-wise:
 any pair of a table); with one model that is truly better, the share of its pairs that are found is the power. All rules
 are computed for many tables at once; `pointset.comparison.statistics` has the chosen one, and a test compares the two.
 
-python scripts/experiments/levels.py                    # writes results/levels/ and figures/levels.svg: 7 core-minutes
+python scripts/experiments/levels.py                    # writes results/levels/ and figures/levels.svg: 7 CPU minutes
 python scripts/experiments/levels.py --tables 100       # a quick look, written nowhere
 """
 
@@ -40,7 +40,7 @@ class Case:
     deviations: Sequence[float]
     """Over seeds, for each model, in units of the noise of one answer."""
     gap: float = 0.4
-    """Advantage of the last model where power is measured; 0.4 is about three points of accuracy."""
+    """Advantage of the last model where power is measured; 0.4 is about three percentage points of accuracy."""
     fixed: int = 0
     """Number of models that give the same answers for all seeds."""
     ease: float = 2.0
@@ -49,26 +49,26 @@ class Case:
 
 CASES = {
     "2 models, 3 seeds": Case(3, 500, (0.1, 0.1)),
-    "2 models, 3 seeds, one varies thrice": Case(3, 500, (0.3, 0.1)),
-    "2 models, 5 seeds, one varies thrice": Case(5, 500, (0.3, 0.1)),
+    "2 models, 3 seeds, one with 3x deviation": Case(3, 500, (0.3, 0.1)),
+    "2 models, 5 seeds, one with 3x deviation": Case(5, 500, (0.3, 0.1)),
     "5 models, 2 seeds": Case(2, 500, (0.1,) * 5),
     "5 models, 3 seeds": Case(3, 500, (0.1,) * 5),
     "5 models, 5 seeds": Case(5, 500, (0.1,) * 5),
-    "5 models, 3 seeds, one varies thrice": Case(3, 500, (0.3, *(0.1,) * 4)),
-    "5 models, 5 seeds, one varies thrice": Case(5, 500, (0.3, *(0.1,) * 4)),
-    "5 models, 3 seeds, seeds dominate, one varies thrice": Case(3, 2000, (1.2, *(0.4,) * 4), 1.2),
-    "5 models, 5 seeds, seeds dominate, one varies thrice": Case(5, 2000, (1.2, *(0.4,) * 4), 1.2),
-    "7 models, 3 seeds, 2,000 items, one varies thrice": Case(3, 2000, (0.3, *(0.1,) * 6), 0.3),
-    "7 models, 3 seeds, 2,000 items, each varies differently": Case(3, 2000, (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.1), 0.4),
-    "5 models, 3 seeds, no variation over seeds": Case(3, 500, (0.0,) * 5),
+    "5 models, 3 seeds, one with 3x deviation": Case(3, 500, (0.3, *(0.1,) * 4)),
+    "5 models, 5 seeds, one with 3x deviation": Case(5, 500, (0.3, *(0.1,) * 4)),
+    "5 models, 3 seeds, seeds dominate, one with 3x deviation": Case(3, 2000, (1.2, *(0.4,) * 4), 1.2),
+    "5 models, 5 seeds, seeds dominate, one with 3x deviation": Case(5, 2000, (1.2, *(0.4,) * 4), 1.2),
+    "7 models, 3 seeds, 2,000 shapes, one with 3x deviation": Case(3, 2000, (0.3, *(0.1,) * 6), 0.3),
+    "7 models, 3 seeds, 2,000 shapes, all deviations differ": Case(3, 2000, (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.1), 0.4),
+    "5 models, 3 seeds, no deviation over seeds": Case(3, 500, (0.0,) * 5),
     "5 models, 3 seeds, one without seeds": Case(3, 500, (0.0, *(0.2,) * 4), 0.5, fixed=1),
     "2 models, 2 seeds, one without seeds": Case(2, 500, (0.0, 0.3), 1.5, fixed=1),
-    "2 models, 3 seeds, 2,000 items, one without seeds": Case(3, 2000, (0.0, 0.3), 0.8, fixed=1),
-    "5 models, 3 seeds, 20 items": Case(3, 20, (0.1,) * 5, 2.5),
-    "5 models, 5 seeds, 20 items, one varies thrice": Case(5, 20, (0.3, *(0.1,) * 4), 2.5),
-    "5 models, 3 seeds, 98 % right": Case(3, 500, (0.1,) * 5, 1.0, ease=5.0),
-    "20 models, 3 seeds, one varies thrice": Case(3, 500, (0.3, *(0.1,) * 19), 0.6),
-    "20 models, 5 seeds, one varies thrice": Case(5, 500, (0.3, *(0.1,) * 19), 0.6),
+    "2 models, 3 seeds, 2,000 shapes, one without seeds": Case(3, 2000, (0.0, 0.3), 0.8, fixed=1),
+    "5 models, 3 seeds, 20 shapes": Case(3, 20, (0.1,) * 5, 2.5),
+    "5 models, 5 seeds, 20 shapes, one with 3x deviation": Case(5, 20, (0.3, *(0.1,) * 4), 2.5),
+    "5 models, 3 seeds, 98 % accuracy": Case(3, 500, (0.1,) * 5, 1.0, ease=5.0),
+    "20 models, 3 seeds, one with 3x deviation": Case(3, 500, (0.3, *(0.1,) * 19), 0.6),
+    "20 models, 5 seeds, one with 3x deviation": Case(5, 500, (0.3, *(0.1,) * 19), 0.6),
 }
 app = cyclopts.App(name="levels.py", help=__doc__, result_action="return_value")
 
@@ -271,16 +271,16 @@ def bootstrap(parts: Parts) -> ndarray:
     return 2 * stats.norm.sf(np.abs(parts.difference) / np.maximum(spread.T, 1e-12))
 
 
-CHOSEN = "crossed, fewest freedom, raised variances, range"
+CHOSEN = "crossed, fewest degrees of freedom, raised variances, range"
 RULES: dict[str, Callable[[Parts], ndarray]] = {
-    "both tests, one variance (compare before)": lambda parts: holm(both_tests(parts)),
-    "crossed, fewest freedom, Holm (rank before)": lambda parts: holm(tail(fewest(parts))),
+    "two tests, one variance": lambda parts: holm(both_tests(parts)),
+    "crossed, fewest degrees of freedom, Holm": lambda parts: holm(tail(fewest(parts))),
     "crossed, Satterthwaite with a floor, Holm": lambda parts: holm(tail(welch(parts))),
-    "crossed, fewest freedom, range": lambda parts: range_test(fewest(parts)),
-    "crossed, fewest freedom, raised variances, Holm": lambda parts: holm(tail(raised(parts))),
+    "crossed, fewest degrees of freedom, range": lambda parts: range_test(fewest(parts)),
+    "crossed, fewest degrees of freedom, raised variances, Holm": lambda parts: holm(tail(raised(parts))),
     CHOSEN: lambda parts: range_test(raised(parts)),
-    "crossed, own or mean variance, range": lambda parts: range_test(larger_pooled(parts)),
-    "permutation of seeds and items, Holm": lambda parts: holm(permutation(parts)),
+    "crossed, variance per model or mean, range": lambda parts: range_test(larger_pooled(parts)),
+    "permutation of seeds and shapes, Holm": lambda parts: holm(permutation(parts)),
     "hierarchical bootstrap, Holm": lambda parts: holm(bootstrap(parts)),
 }
 """The candidates. Range: the studentised range of all models in place of Holm's correction."""
@@ -315,8 +315,8 @@ def draw(results: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     titles = {
-        "level": "% of tables with an error; a dot is a case",
-        "power": "% of true differences found, mean",
+        "level": "level %; a dot is a case",
+        "power": "mean power %",
     }
     for axes, (what, title) in zip(panels, titles.items(), strict=True):
         for place, rule in enumerate(RULES):
@@ -374,7 +374,7 @@ def case_table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
         [name, *(f"{100 * case[what][rule]:.1f}" for what in ("level", "power") for rule in shown)]
         for name, case in results.items()
     ]
-    heads = [f"{what} %, {rule}" for what in ("level", "power") for rule in ("compare before", "rank before", "now")]
+    heads = [f"{what} %, {rule}" for what in ("level", "power") for rule in ("two tests", "Holm", "selected")]
     return study_table(lines, ["case", *heads])
 
 

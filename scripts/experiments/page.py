@@ -4,7 +4,7 @@ python scripts/experiments/page.py                      # after something in res
 python scripts/experiments/page.py --save runs/frontier # keep a finished comparison in results/frontier first
 python scripts/experiments/page.py --check              # is the page up to date?
 
-Studies that are not comparisons write their own text: every results/NAME/study.md becomes a page.
+Studies that are not comparisons have their own text: every results/NAME/study.md becomes a page.
 """
 
 import re
@@ -25,20 +25,36 @@ from pointset.runs.atomic import write_for_user
 from pointset.runs.records import write_text
 
 READING = """\
-Unless a table says otherwise: ModelNet40 (HDF5 clouds, 9,843 training and 2,468 official test shapes), coordinates,
-no votes. Accuracy is measured after the last epoch on every test shape, as mean ± standard deviation over seeds.
-Recipes and models were chosen on a validation split of the training shapes. Significance: 5 % level over seeds and test
-shapes, all pairs of a table ([level and power](pages/levels.md)).
+Unless a page states otherwise, results are for ModelNet40 (HDF5 clouds, 9,843 training and 2,468 official test shapes)
+with coordinates as inputs and without votes. Accuracy is measured after the last epoch on all test shapes and is given
+as mean ± standard deviation over seeds. Recipes and models were selected on a validation split of the training shapes.
+Significance is tested at the 5 % level over seeds and test shapes, for all pairs of models of a table
+([level and power](pages/levels.md)).
 
-- M mult-adds: millions of multiply-adds in the matrix products for one set, counted.
-- ms a set, step MB: latency for one set, and peak memory of a training step, on the machine of the table.
-- train s: training time in seconds, mean over seeds, on a shared machine; comparable within a table only.
+A model is named ENCODER-POOLING: `isab16-pma` has induced set attention blocks (ISAB) with 16 inducing points and
+pooling by multihead attention (PMA); `none` means no encoder. The [README](../../README.md#models) lists the encoders
+and poolings with their papers.
+
+The columns of the tables that `pointset compare` writes have these meanings:
+
+- `95 % interval`: confidence interval of the accuracy, over seeds and test shapes.
+- `against the best`: difference from the best row at the same number of points, if it is significant. Differences of
+  accuracies are in percentage points.
+- `published`, `against published`: the result of the paper. "agrees" means a difference of at most two standard errors;
+  other differences are given with their number of standard errors.
+- `mean-class %`: mean of the accuracies of the classes.
+- `ECE %`: expected calibration error.
+- `M mult-adds`: millions of multiply-adds in the matrix products for one set.
+- `ms a set`: latency for one set.
+- `step MB`: peak memory of a training step.
+- `train s`: training time in seconds, mean over seeds, on a shared machine. It is comparable within a table only.
 
 [The research log](NOTES.md) has ablations and negative results."""
 MADE = (
     "`python scripts/experiments/page.py` generates these pages from [`results/`](results). "
-    "`pointset compare FILE` runs an experiment."
+    "`pointset compare FILE` runs an experiment. The table lists the files and titles of all experiments."
 )
+COLUMNS = "The columns are defined under [How to read the tables](README.md#how-to-read-the-tables)."
 PAGES = "pages"
 LINK_HERE = re.compile(r"\]\((?!https?:|#)")
 """A link to a file of this folder, which is above that of the pages."""
@@ -139,7 +155,7 @@ def _contents(pages: Mapping[str, Sequence[str]]) -> str:
 
 
 def _experiments() -> str:
-    """Every experiment that is shipped: its file, which begins with what it is for, and its title."""
+    """A table of all experiments: the file, whose first lines state its purpose, and the title."""
     titles = {
         file: tomllib.loads(file.read_text(encoding="utf-8"))["title"]
         for file in sorted(FOLDER.rglob("*.toml"))
@@ -153,10 +169,12 @@ def _result(one: Saved, as_grid: bool = False) -> list[str]:
     about = one.about
     there = [file for file in ("results.csv", "table.md", PREDICTIONS) if (one.folder / file).exists()]
     kept = ", ".join(f"[`{file}`](results/{one.name}/{file})" for file in there)
-    threads = f"{about['threads']} thread{'s' * (about['threads'] > 1)} a run"
-    rounded = f"; trained in {about['precision']}" if " and " in about.get("precision", "") else ""
-    source = f"{about['date']}, commit {about['commit']}; {about['machine']}, {threads}{rounded}. Every run: {kept}."
-    shown = list(grid(one)) if as_grid else [one.table]
+    threads = f"{about['threads']} thread{'s' * (about['threads'] > 1)} per run"
+    rounded = f"; precision: {about['precision']}" if " and " in about.get("precision", "") else ""
+    source = (
+        f"{about['date']}, commit {about['commit']}; machine: {about['machine']}; {threads}{rounded}. Files: {kept}."
+    )
+    shown = list(grid(one)) if as_grid else [COLUMNS, one.table]
     command = f"```\n{about['command']}\n```"
     return [f"## {about['title']} (`{one.name}`)", *shown, *about["notes"], command, source, *one.reading]
 

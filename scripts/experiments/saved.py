@@ -1,9 +1,13 @@
-"""Saved results of comparisons: what of a comparison's folder is kept in results/, and read again for the page.
+"""Saved results of comparisons: files of a comparison's folder that are kept in results/ and read for the pages.
 
-results/NAME has table.md and results.csv as the comparison wrote them, robustness.csv where there is one, about.json:
-where they come from, and for each row what the page needs; of classifiers predictions.npz with `predicted`
-[runs, shapes], the class that each run gave to each test shape, in the order of the lines of results.csv, and `labels`
-[shapes]; and reading.md where somebody wrote what the table says.
+results/NAME has these files:
+
+- table.md: the table of the comparison and the sentences below it; results.csv: its runs, as the comparison wrote them;
+- robustness.csv, if the comparison measured robustness;
+- about.json: command, commit, machine, and the values of each row that the pages use;
+- predictions.npz, for classifiers: `predicted` [runs, shapes], the predicted class of each test shape in the order of
+  the lines of results.csv, and `labels` [shapes];
+- reading.md, optional: a discussion of the table.
 """
 
 import io
@@ -66,7 +70,7 @@ class SavedRow:
     latency_ms: float | None
     seconds: float
     level: tuple[str, ...]
-    """Labels of the rows of this size that cannot be told apart from it; with a single seed, whose runs cannot."""
+    """Labels of the rows of this size that do not differ significantly from it, or whose only runs do not."""
     step_memory_mb: float | None = None
     """Of comparisons that measured it."""
 
@@ -98,7 +102,7 @@ class Saved:
 
     @property
     def reading(self) -> list[str]:
-        """What the table says in words, as Markdown with links from the page; nothing where nobody wrote it."""
+        """The discussion of the table as Markdown, with links from the page; empty if there is no reading.md."""
         file = self.folder / "reading.md"
         return [file.read_text(encoding="utf-8").strip()] if file.exists() else []
 
@@ -113,12 +117,12 @@ def read_all(results: Path = RESULTS) -> dict[str, Saved]:
 
 
 def save(comparison: Path, name: str, notes: tuple[str, ...] = (), results: Path = RESULTS) -> Path:
-    """Keep what the page needs of a comparison's folder in results/NAME, and return that folder.
+    """Copy the results of a comparison's folder that the pages use to results/NAME, and return that folder.
 
     Args:
         comparison: the folder.
-        name: what to keep it as.
-        notes: sentences to stand under its table.
+        name: the name of the folder in `results`.
+        notes: sentences that the page prints below the table.
         results: where results are kept, beside the experiments' files.
 
     Raises:
@@ -152,7 +156,7 @@ def _keep_predictions(comparison: Path, content: Mapping[str, Any], kept: Path) 
 
 
 def _finished(comparison: Path) -> dict[str, Any]:
-    """What the results.json of a finished comparison says."""
+    """The content of the results.json of a finished comparison."""
     file = comparison / RESULTS_JSON
     if not file.exists():
         raise PointsetError(f"{comparison} has no {RESULTS_JSON}: give the folder of a finished comparison")
@@ -165,7 +169,7 @@ def _finished(comparison: Path) -> dict[str, Any]:
 
 
 def _origin(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the results of a results.json come from."""
+    """Title, data, command, commit and machine of a results.json."""
     configuration = content["configuration"]
     return {
         "title": configuration["title"],
@@ -193,7 +197,7 @@ def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[st
     level = [
         pair["second"] if pair["first"] == label else pair["first"]
         for pair in pairs.get(str(row["points"]), ())
-        if label in (pair["first"], pair["second"]) and not _told_apart(pair)
+        if label in (pair["first"], pair["second"]) and not _differ(pair)
     ]
     return {
         "label": label,
@@ -211,13 +215,13 @@ def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[st
     }
 
 
-def _told_apart(pair: Mapping[str, Any]) -> bool:
-    """Whether two models, or with a single seed their only runs, differ by more than chance explains."""
+def _differ(pair: Mapping[str, Any]) -> bool:
+    """True if two models, or with a single seed their only runs, differ significantly."""
     return pair["significant"] or (pair["p_runs"] is not None and pair["p_runs"] < SIGNIFICANCE_LEVEL)
 
 
 def write_study(name: str, rows: Sequence[Mapping[str, Any]], tables: Iterable[str]) -> None:
-    """Keep the lines of a study as results.csv, and its tables in study.md, between the words that stand there."""
+    """Write the lines of a study to results.csv, and replace the tables in its study.md."""
     write_text(RESULTS / name / "results.csv", as_csv(rows))
     write_tables(name, tables)
 
@@ -263,7 +267,7 @@ def short(cost: float) -> str:
 
 
 def repeated(command: str) -> str:
-    """A command as others can repeat it: without the place of its output, and with a data folder of their own."""
+    """A command as others can repeat it: without its output folder, and with a placeholder for the data folder."""
     words, kept = shlex.split(command), []
     for before, word in zip(["", *words], words, strict=False):
         if before in PRIVATE or word.partition("=")[0] in PRIVATE:

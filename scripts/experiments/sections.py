@@ -1,4 +1,4 @@
-"""The sections of the page, and the tables that a comparison does not write itself."""
+"""The sections of the results pages, and the tables that a comparison does not write itself."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,43 +31,49 @@ SECTIONS = (
     Section(
         "The frontier",
         ("frontier",),
-        "The most accurate model for each budget. The figures show the rows of all tables on ModelNet40; bars are 95 % "
-        "confidence intervals over seeds, for rows with at least three. Rows differ in recipe and length (the grid has "
-        "ten epochs), not only in the model. Training times are from one machine; the steps of the grid, `frontier` "
-        "and `minutes_1000` were timed alone, the other rows were trained beside another run.",
+        "The most accurate models for a given cost. The figures show the rows of all tables on ModelNet40, with 95 % "
+        "confidence intervals for rows with at least three seeds. The rows differ in recipe and number of epochs, not "
+        "only in the model. Training times are from one machine. Steps of `encoder_pooling_100`, `frontier` and "
+        "`minutes_1000` were timed without other work; the other rows were trained beside another run.",
         figures=True,
     ),
     Section("The most accurate models", ("accurate_100", "accurate_100_wide", "accurate_1000")),
     Section(
         "Training in minutes",
         ("minutes_100", "five_minutes_100", "minutes_1000"),
-        "Recipes for one CPU core, timed from the start of the process to the last test set.",
+        "Recipes for training on one CPU core.",
     ),
     Section(
         "Robustness",
         text=(
-            "The corruptions of ModelNet40-C that need no renderer, and points dropped at random or in patches, at "
-            "five severities; also fewer points at test time. mCE is the mean corruption error relative to the first "
-            "row of the table: below 100 is more robust than that row. Values are means over the tested seeds."
+            "Models are tested on the corruptions of ModelNet40-C that need no renderer, on points dropped at random "
+            "or in patches, each at five severities, and on fewer points. The columns of the tables have the error on "
+            "clean test shapes, the mean error over all corruptions and severities, the mean corruption error relative "
+            "to the first row (mCE; lower is more robust), the accuracy at 16 to 100 points, and the number of tested "
+            "seeds. Values are means over these seeds. Corrupted sets have 100 points. Training sets have 64 to 1,024 "
+            "points (`frontier`) or 100 (`set_transformer_table4_100`)."
         ),
         robust=True,
     ),
     Section(
         "Earlier recipes and ablations",
         ("modern", "modern_1000", "set_transformer_table4_100", "attention_weights", "pooling"),
-        "The column of 100 points of table 4 of the Set Transformer, with 30 epochs in place of 2,000. The full recipe "
+        "Models with the recipe of the Set Transformer (table 4 of the paper, 30 epochs in place of 2,000), with a "
+        "more recent recipe, and with other weights functions and poolings. The full recipe of the paper "
         "([`set_transformer_table4.toml`](set_transformer_table4.toml)) was not run.",
     ),
     Section(
         "Set problems without meshes",
         ("max_regression", "max_regression_decay", "clustering_short"),
-        "The problems of the Set Transformer paper, beside its published results.",
+        "Two problems of the Set Transformer paper, with its published results. Max regression predicts the largest of "
+        "the numbers in a set; its metric is the mean absolute error (MAE). Amortised clustering predicts the "
+        "parameters of a mixture of Gaussians from a set of points; its metric is the log-likelihood.",
     ),
 )
 
 
 def answer(saved: Mapping[str, Saved]) -> Iterator[str]:
-    """How the page of results begins: three sentences, a figure and a table."""
+    """The main results, a figure and a table."""
     best = {
         size: max((r for r in all_rows(saved) if r.points == size and r.seeds > 1), key=lambda r: r.mean)
         for size in (1000, 100)
@@ -80,19 +86,27 @@ def answer(saved: Mapping[str, Saved]) -> Iterator[str]:
     level = sum(row is tops["isab16"] or tops["isab16"].label in row.level for row in by_encoder["isab16"])
     yield "# Results on ModelNet40"
     gain, poolings = 100 * (tops["none"].mean - maximum.mean), len(by_encoder["isab16"])
-    yield (
-        f"Without an encoder {tops['none'].label} is {gain:.0f} percentage points above {maximum.label} at 100 points; "
-        f"behind an `isab16` encoder {level} of {poolings} poolings are the best or do not differ significantly from "
-        "the best. The highest accuracies on coordinates are "
-        f"**{most} at 1,000 points** ({best[1000].label}) and **{few} at 100** ({best[100].label}); with "
-        "[local features](pages/local_features.md) they are higher. Published accuracies after the last epoch: "
-        "[PointNet 90.1 %, networks with local grouping 91.5 to 93.1 %](pages/published.md)."
+    yield "\n".join(
+        (
+            f"- **Accuracy.** The most accurate models on coordinates have {most} at 1,000 points "
+            f"(`{best[1000].label}`) and {few} at 100 points (`{best[100].label}`), as mean ± standard deviation over "
+            "seeds. With [local features](pages/local_features.md), models have 90.3 to 90.5 % at 1,024 points.",
+            f"- **Pooling.** At 100 points and without an encoder, `{tops['none'].label}` is {gain:.0f} percentage "
+            f"points more accurate than `{maximum.label}`. Behind an `isab16` encoder, {level} of {poolings} poolings "
+            "are the best or do not differ significantly from the best.",
+            "- **Published accuracies** after the last epoch are 90.1 % for PointNet and 91.5 to 93.1 % for networks "
+            "with local grouping ([table](pages/published.md)).",
+        )
     )
     yield f"![{FIGURE.title}]({FIGURE_FILE})"
     lines = []
     for title, sizes in SIZES.items():
         lines += [(title, dot.name, short(dot.cost), f"{dot.mean:.1f}") for dot in FIGURE.front(saved, sizes)]
-    yield "The most accurate rows by multiply-adds (Pareto front):"
+    yield (
+        "The table has the Pareto front of the figure: no other row is as accurate with as few multiply-adds. Its "
+        "columns have the number of points, the model (with the experiment in brackets), the millions of multiply-adds "
+        "of one set and the accuracy."
+    )
     yield study_table(lines, ("sets of", "model", FIGURE.axis, "accuracy %"), left=2, form="pipe")
 
 
@@ -112,6 +126,7 @@ def grid(one: Saved) -> Iterator[str]:
     encoders, poolings = (list(dict.fromkeys(parts)) for parts in zip(*(row.parts for row in rows), strict=True))
     at = {row.parts: row for row in rows}
     best = {encoder: max((r for r in rows if r.parts[0] == encoder), key=lambda r: r.mean) for encoder in encoders}
+    yield "The first table has the accuracy of each pooling (row) behind each encoder (column)."
     lines = [
         [f"-{pooling}", *(_cell(at.get((encoder, pooling)), best[encoder]) for encoder in encoders)]
         for pooling in poolings
@@ -120,15 +135,20 @@ def grid(one: Saved) -> Iterator[str]:
     lone = max(row.seeds for row in rows) == 1
     yield f"Bold: the best of its column. =: {LONE if lone else SEVERAL}"
     over_all = max(rows, key=lambda row: row.mean)
-    level = ", ".join(over_all.level) or "none"
+    interval = f"{100 * over_all.low:.1f} to {100 * over_all.high:.1f}"
     yield (
-        f"Best: {over_all.label}, {100 * over_all.mean:.1f} %. No significant difference from "
-        f"{'that run' if lone else 'it'}: {level}."
+        f"The most accurate {'run' if lone else 'model'} is `{over_all.label}` with {100 * over_all.mean:.1f} % (95 % "
+        f"interval {interval}). Of the {len(rows) - 1} others, {len(over_all.level)} do not differ significantly from "
+        f"it ([list](results/{one.name}/table.md))."
+    )
+    yield (
+        "The second table has the costs of each pair: millions of multiply-adds for one set, training time in seconds, "
+        "and latency of one set in milliseconds."
     )
     costs = [[f"-{p}", *(_cost(at.get((e, p))) for e in encoders)] for p in poolings]
     heads = ["M mult-adds / train s / ms a set", *(f"{encoder}-" for encoder in encoders)]
     yield study_table(costs, heads, form="pipe")
-    yield from one.table.split("\n\n")[1:]
+    yield from (text for text in one.table.split("\n\n")[1:] if "not significant:" not in text)
 
 
 def _cell(row: SavedRow | None, best: SavedRow) -> str:
@@ -154,7 +174,8 @@ def robustness(saved: Mapping[str, Saved]) -> Iterator[str]:
     for one in tested:
         yield f"## {one.about['title']} (`{one.name}`)"
         yield _robustness_table(one)
-        yield f"Every error: [`robustness.csv`](results/{one.name}/robustness.csv)."
+        file = f"results/{one.name}/robustness.csv"
+        yield f"The file [`robustness.csv`]({file}) has the error for each corruption and severity."
 
 
 def _robustness_table(one: Saved) -> str:

@@ -329,7 +329,7 @@ def test_equally_good_models_differ_in_at_most_the_level(deviations):
     assert share <= 0.05 + 2 * (0.05 * 0.95 / tables) ** 0.5
 
 
-@pytest.mark.parametrize("name", ["5 models, 5 seeds, one varies thrice", "2 models, 2 seeds, one without seeds"])
+@pytest.mark.parametrize("name", ["5 models, 5 seeds, one with 3x deviation", "2 models, 2 seeds, one without seeds"])
 def test_the_rule_whose_level_was_simulated_is_that_of_the_package(name):
     case = levels.CASES[name]
     parts = levels.Parts.of(levels.simulate(np.random.default_rng(0), case, 20, case.gap))
