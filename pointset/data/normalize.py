@@ -1,11 +1,9 @@
 """Normalisations of point clouds, of batches `points [B, n, 3]`.
 
-A mask [B, n] is True at real points; padded rows are ignored, and come out as zeros. A cloud whose squares would
-overflow or underflow in float32 is normalised in float64, so that a shape gives the same result at any scale, up to
-rounding.
+A mask [B, n] is True at real points; padded rows are ignored, and come out as zeros. A shape gives the same result at
+any scale, up to rounding.
 """
 
-import math
 from collections.abc import Callable
 
 import torch
@@ -49,10 +47,9 @@ def normalize_rows(rows: Tensor, how: str, mask: Tensor | None = None, columns: 
     """Normalise points [B, n, d] as `normalize_points` does; the features of `columns` rotate with the set.
 
     A normalisation of `ABOUT` rotates the centred clouds to their principal axes, the eigenvectors of the covariance,
-    of increasing eigenvalue along x, y and z. The cubes of the coordinates have a positive sum along y and z; the sign
-    along x makes it a rotation. Rotated clouds thus become equal, but where an axis or its sign is not determined,
-    small changes can rotate a shape: see `half_turns`. Clouds can be rotated about z alone (the longer horizontal axis
-    is y), or about y alone (the longer horizontal axis is z).
+    of increasing eigenvalue along x, y and z; with "upright-axes" about z alone (the longer horizontal axis is y), or
+    about y alone (it is z). The cubes of the coordinates have a positive sum along y and z; the sign along x makes it a
+    rotation. Where an axis or its sign is not determined, small changes can rotate a shape: see `half_turns`.
     """
     if how not in NORMALIZATIONS:
         raise PointsetError(f"normalize must be one of {', '.join(NORMALIZATIONS)}, got {quoted(how)}")
@@ -129,14 +126,14 @@ def _normalized(
     if not points.numel():
         return points
     count = points.shape[1] if mask is None else mask.sum(1).clamp(min=1)[:, None, None]
-    centred = _centred(points, mask, dims, count)
+    real = points if mask is None else points.masked_fill(~mask.unsqueeze(2), torch.inf)
+    # From its minimum, a constant cloud is exactly zero; by a power of two, squares neither overflow nor underflow.
+    moved = zero_padding(points - real.amin(dims, keepdim=True), mask)
+    exponent = torch.frexp(moved.amax((1, 2), keepdim=True)).exponent.clamp(-126, 126)
+    moved *= torch.ldexp(torch.ones_like(moved[:, :1, :1]), -exponent)
+    centred = zero_padding(moved - moved.sum(dims, keepdim=True) / (3 * count if 2 in dims else count), mask)
     size = size_of(centred, count)
-    kind = torch.finfo(points.dtype)
-    measured = (size > math.sqrt(kind.tiny / kind.eps)) & (size < math.inf)  # squares of others lose precision
-    normalised = centred / torch.where(size == 0, 1, size)
-    if points.dtype == torch.float64 or measured.all():
-        return normalised
-    return torch.where(measured, normalised, _normalized(points.double(), mask, dims, size_of).to(points.dtype))
+    return centred / torch.where(size == 0, 1, size)
 
 
 def _rotation_to_axes(centred: Tensor, about: int | None) -> Tensor:
@@ -172,10 +169,3 @@ def _radius(centred: Tensor, count: Tensor | int) -> Tensor:
 def _deviation(centred: Tensor, count: Tensor | int) -> Tensor:
     return (centred.square().sum((1, 2), keepdim=True) / (3 * count)).sqrt()
 
-
-def _centred(points: Tensor, mask: Tensor | None, dims: tuple[int, ...], count: Tensor | int) -> Tensor:
-    """Return points minus their mean, and at first their minimum, so that a constant cloud becomes exactly zero."""
-    real = points if mask is None else points.masked_fill(~mask.unsqueeze(2), torch.inf)
-    moved = zero_padding(points - real.amin(dims, keepdim=True), mask)
-    numbers = 3 * count if 2 in dims else count
-    return zero_padding(moved - moved.sum(dims, keepdim=True) / numbers, mask)
