@@ -94,10 +94,8 @@ def from_arrays(
     if failures:
         reasons = one_line(in_kinds(failures), MOST_SAID)
         warnings.warn(f"{len(failures)} of {count} clouds of X are left out: {reasons}", stacklevel=2)
-    one_width(
-        "the features",
-        {shape_names[row]: np.shape(cloud.get("features", [[]]))[1] for row, cloud in usable.items()},
-    )
+    widths = {shape_names[row]: np.shape(cloud.get("features", [[]]))[1] for row, cloud in usable.items()}
+    one_width("the features", widths)
     sizes = [len(cloud["points"]) for cloud in usable.values()]
     ragged = len(set(sizes)) > 1
     join = np.concatenate if ragged else np.stack
@@ -126,9 +124,9 @@ def from_arrays(
 
 def _clouds(X: Any) -> list[Any]:
     """Return the N clouds of X as a list; `_cloud` checks each of them."""
-    if getattr(X, "ndim", 3) == 2 or isinstance(X, str | bytes) or not hasattr(X, "__len__"):
-        hint = FLAT if getattr(X, "ndim", 3) == 2 else ""
-        hint = ": give a list of tables" if hasattr(X, "columns") else hint
+    is_flat = getattr(X, "ndim", 3) == 2
+    if is_flat or isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+        hint = ": give a list of tables" if hasattr(X, "columns") else FLAT * is_flat
         raise PointsetError(f"X must be an array [N, n, d], or a list of clouds [n, d], got {described(X)}{hint}")
     if not len(X):
         raise PointsetError("X is empty: give at least one cloud")
@@ -167,29 +165,23 @@ def _labels(y: Any, count: int, classes: Sequence[str | int] | None) -> tuple[li
         raise PointsetError(f"y must be a list of whole numbers or of names, got {described(values)}")
     _require_each("y", values, count)
     labels: list[Any] = values.tolist()
-    numbers = values.dtype.kind in "iub"
-    if not numbers:
+    are_numbers = values.dtype.kind in "iub"
+    if not are_numbers:
         check("y", labels, Sequence[str])
     if classes is None:
-        keys: list[Any] = sorted(set(labels))
-        class_names, expected = [str(key) for key in keys], ""
-    else:
-        check("classes", classes, Sequence[str | int])
-        class_names = [str(name) for name in classes]
-        by_value = numbers and all(map(_WHOLE.fullmatch, class_names))
-        by_index = numbers and not by_value
-        keys = (
-            [*range(len(class_names))] if by_index else [int(name) for name in class_names] if by_value else class_names
-        )
-        check_once("classes:", keys if by_value else class_names)
-        expected = (
-            f"{len(class_names)} classes, counted from 0" if by_index else f"classes {quoted(', '.join(class_names))}"
-        )
+        classes = sorted(set(labels))
+    check("classes", classes, Sequence[str | int])
+    names = [str(name) for name in classes]
+    keys: list[Any] = [int(name) for name in names] if are_numbers and all(map(_WHOLE.fullmatch, names)) else names
+    check_once("classes:", keys)
+    expected = f"classes {quoted(', '.join(names))}"
+    if are_numbers and keys is names:
+        keys, expected = [*range(len(names))], f"{len(names)} classes, counted from 0"
     index_of = {key: index for index, key in enumerate(keys)}
     unknown = next((index for index, value in enumerate(labels) if value not in index_of), None)
     if unknown is not None:
         raise PointsetError(f"y has {quoted(labels[unknown])} for cloud {unknown}, and there are {expected}")
-    return [index_of[value] for value in labels], class_names
+    return [index_of[value] for value in labels], names
 
 
 def _require_each(what: str, values: Sized, count: int) -> None:

@@ -73,10 +73,13 @@ def recommend_pose(samples: Sequence[tuple[str, NDArray[np.float32]]], up: Axis)
         "any" if the axes of the shapes of a class differ as at random; "upright" if those about `up` do; else
         "aligned". None if no class has two shapes with an extent.
     """
-    pairs = [(name, moments) for name, points in samples if (moments := _moments(points)) is not None]
-    names = dict.fromkeys(dict(pairs))
-    classes = [np.stack([moments for other, moments in pairs if other == name]) for name in names]
-    classes = [moments for moments in classes if len(moments) > 1]
+    moments: dict[str, list[NDArray[np.float64]]] = {}
+    for name, points in samples:
+        centred = points - points.mean(axis=0, dtype=np.float64)
+        if 0 < (extent := np.abs(centred).max(initial=0)) < np.inf:
+            covariance = (centred / extent).T @ (centred / extent)
+            moments.setdefault(name, []).append(covariance / np.trace(covariance))
+    classes = [np.stack(alike) for alike in moments.values() if len(alike) > 1]
     if not classes:
         return None
     free = np.array([axis for axis in range(3) if axis != "xyz".index(up)])
@@ -85,24 +88,17 @@ def recommend_pose(samples: Sequence[tuple[str, NDArray[np.float32]]], up: Axis)
     return "upright" if _randomness(classes, free) > RANDOM else "aligned"
 
 
-def _moments(points: NDArray[np.float32]) -> NDArray[np.float64] | None:
-    """Return the covariance [3, 3] of a cloud over its trace; None for a cloud without extent."""
-    centred = points - points.mean(axis=0, dtype=np.float64)
-    extent = np.abs(centred).max(initial=0)
-    if not 0 < extent < np.inf:
-        return None
-    covariance = (centred / extent).T @ (centred / extent)
-    return covariance / np.trace(covariance)
-
-
 def _randomness(classes: list[NDArray[np.float64]], free: NDArray[np.int64]) -> float:
     """Return the scatter within classes: 0 for shapes aligned by their `free` axes, 1 for randomly rotated ones."""
     scatter, aligned, random = 0.0, 0.0, 0.0
+    kept = np.setdiff1d(np.arange(3), free)
     for moments in classes:
-        mean = _mean_over_rotations(moments, free)
-        scatter += _scatter(moments)
         axes = np.tile(np.eye(3), (len(moments), 1, 1))
         axes[:, free[:, None], free] = np.linalg.eigh(moments[:, free[:, None], free]).eigenvectors
+        mean = np.zeros_like(moments)  # over all rotations in the free axes
+        mean[:, kept, kept] = moments[:, kept, kept]
+        mean[:, free, free] = moments[:, free, free].mean(axis=1, keepdims=True)
+        scatter += _scatter(moments)
         aligned += _scatter(axes.transpose(0, 2, 1) @ moments @ axes)
         random += _scatter(mean) + (1 - 1 / len(moments)) * float(((moments - mean) ** 2).sum())
     return (scatter - aligned) / (random - aligned) if random - aligned > 1e-6 else 0.0
@@ -110,12 +106,3 @@ def _randomness(classes: list[NDArray[np.float64]], free: NDArray[np.int64]) -> 
 
 def _scatter(moments: NDArray[np.float64]) -> float:
     return float(((moments - moments.mean(axis=0)) ** 2).sum())
-
-
-def _mean_over_rotations(moments: NDArray[np.float64], free: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the mean of the moments over all rotations in the free axes."""
-    kept = np.setdiff1d(np.arange(3), free)
-    means = np.zeros_like(moments)
-    means[:, kept, kept] = moments[:, kept, kept]
-    means[:, free, free] = moments[:, free, free].mean(axis=1, keepdims=True)
-    return means

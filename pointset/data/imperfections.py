@@ -26,7 +26,11 @@ class _Imperfection(Transform):
         if not points.numel():
             return points
         real = torch.ones(points.shape[:2], dtype=torch.bool, device=points.device) if mask is None else mask
-        return _refitted(self._imperfect(points, real, generator), points, real)
+        changed = self._imperfect(points, real, generator)
+        (mean, deviation), (new_mean, new_deviation) = _moments(points, real), _moments(changed, real)
+        tiny = torch.finfo(points.dtype).tiny
+        places = (changed[..., :3] - new_mean) * (deviation / new_deviation.clamp(min=tiny)) + mean
+        return zero_padding(torch.cat([places, changed[..., 3:]], dim=2), real)
 
     def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
         raise NotImplementedError
@@ -65,11 +69,9 @@ class Crop(_Imperfection):
     """Share of the clouds that are changed."""
 
     def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
-        ranks = _heights(points, real, generator).masked_fill(~real, torch.inf).argsort(dim=1).argsort(dim=1)
-        kept = (1 - _share(points, self.most, self.probability, generator)) * real.sum(dim=1, keepdim=True)
-        left = ranks < kept.ceil()
-        drawn = _drawn(points, left.to(points), generator)
-        return torch.where(left[..., None], points, drawn)
+        heights = _heights(points, real, generator)
+        kept = 1 - _share(points, self.most, self.probability, generator)
+        return _with_share(points, kept, heights, real, generator)
 
 
 @dataclass(frozen=True)
@@ -101,10 +103,9 @@ class Thin(_Imperfection):
     """Share of the clouds that are changed."""
 
     def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
-        left = self.least ** _share(points, 1.0, self.probability, generator) * real.sum(dim=1, keepdim=True)
-        ranks = uniform(real.shape, 0.0, 1.0, points, generator).masked_fill(~real, torch.inf).argsort(1).argsort(1)
-        kept = ranks < left.ceil()
-        return torch.where(kept[..., None], points, _drawn(points, kept.to(points), generator))
+        kept = self.least ** _share(points, 1.0, self.probability, generator)
+        order = uniform(real.shape, 0.0, 1.0, points, generator)
+        return _with_share(points, kept, order, real, generator)
 
 
 def _share(points: Tensor, most: float, probability: float, generator: Generator) -> Tensor:
@@ -121,19 +122,18 @@ def _moments(points: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
     return mean, (squares / (3 * count)).sqrt()
 
 
-def _refitted(changed: Tensor, points: Tensor, real: Tensor) -> Tensor:
-    """Return the changed clouds, moved and scaled to the moments of the points."""
-    (mean, deviation), (new_mean, new_deviation) = _moments(points, real), _moments(changed, real)
-    tiny = torch.finfo(points.dtype).tiny
-    places = (changed[..., :3] - new_mean) * (deviation / new_deviation.clamp(min=tiny)) + mean
-    return zero_padding(torch.cat([places, changed[..., 3:]], dim=2), real)
-
-
 def _heights(points: Tensor, real: Tensor, generator: Generator) -> Tensor:
     """Return coordinates [B, n] along a random direction, relative to the mean, in standard deviations."""
     direction = torch.nn.functional.normalize(normal((len(points), 3, 1), points, generator), dim=1)
     mean, deviation = _moments(points, real)
     return ((points[..., :3] - mean) @ direction / deviation.clamp(min=torch.finfo(points.dtype).tiny))[..., 0]
+
+
+def _with_share(points: Tensor, share: Tensor, order: Tensor, real: Tensor, generator: Generator) -> Tensor:
+    """Return the points [B, n, d] with this share [B, 1] of them, the first in an order [B, n], in place of others."""
+    ranks = order.masked_fill(~real, torch.inf).argsort(dim=1).argsort(dim=1)
+    kept = ranks < (share * real.sum(dim=1, keepdim=True)).ceil()
+    return torch.where(kept[..., None], points, _drawn(points, kept.to(points), generator))
 
 
 def _drawn(points: Tensor, weights: Tensor, generator: Generator) -> Tensor:

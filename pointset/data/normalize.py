@@ -168,4 +168,3 @@ def _radius(centred: Tensor, count: Tensor | int) -> Tensor:
 
 def _deviation(centred: Tensor, count: Tensor | int) -> Tensor:
     return (centred.square().sum((1, 2), keepdim=True) / (3 * count)).sqrt()
-

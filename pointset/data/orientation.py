@@ -20,8 +20,7 @@ def with_axis(options: DataOptions, names: Sequence[str], card: Card | None, fol
 
     Without one, it is that of the card, or the usual one of the files, with a warning if it is y for some.
     """
-    if options.up or card:
-        axis = options.up or (card.up if card else None)
+    if axis := options.up or (card.up if card else None):
         # DAE files state their axis, and are read with Z up.
         stated = {".dae"} & {suffix_of(name) for name in names} if axis == "y" else set()
         return dataclasses.replace(options, up=axis, turned=tuple(sorted(stated | {*options.turned})))
@@ -31,12 +30,9 @@ def with_axis(options: DataOptions, names: Sequence[str], card: Card | None, fol
         assumption, remedy = "y is taken for their upward axis", "give --up y or --up z"
         if up == "z":
             assumption, remedy = "beside others, they are turned to Z up", "give --up z if they have Z up"
-        warnings.warn(
-            f"{folder} holds {' and '.join(upright)} files, which usually have Y up: {assumption}; look at them with "
-            f"`pointset data show {shlex.quote(str(folder))}`, and {remedy} (in Python up=)",
-            UserWarning,
-            stacklevel=4,
-        )
+        found = f"{folder} holds {' and '.join(upright)} files, which usually have Y up: {assumption}"
+        look = f"look at them with `pointset data show {shlex.quote(str(folder))}`"
+        warnings.warn(f"{found}; {look}, and {remedy} (in Python up=)", UserWarning, stacklevel=4)
     return dataclasses.replace(options, up=up, turned=upright if up == "z" else ())
 
 

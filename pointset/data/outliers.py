@@ -43,32 +43,28 @@ def prepare_cloud(cloud: Cloud, name: str, options: OutlierOptions) -> Cloud:
     Raises:
         PointsetError: outlier removal would remove more than 10 % of the points.
     """
-    zeros = np.zeros(len(cloud.points), bool) if any(cloud.corner) else (cloud.points == 0).all(axis=1)
-    missing = int(zeros.sum()) if zeros.sum() > ORIGIN_COPIES and not zeros.all() else 0
     count = len(cloud.points)
+    zeros = (cloud.points + np.array(cloud.corner) == 0).all(axis=1)
+    missing = int(zeros.sum()) if ORIGIN_COPIES < zeros.sum() < count else 0
     if missing and options.remove_outliers:
         cloud = cloud[~zeros]
     elif missing:
-        warnings.warn(
-            f"{name}: {missing:,} of {count:,} points are exactly at the origin (0, 0, 0), where they count as one; if "
-            f"they are missing measurements, {OPTION} removes them",
-            stacklevel=3,
-        )
+        found = f"{name}: {missing:,} of {count:,} points are exactly at the origin (0, 0, 0), where they count as one"
+        remedy = f"if they are missing measurements, {OPTION} removes them"
+        warnings.warn(f"{found}; {remedy}", stacklevel=3)
     cloud = merge_duplicates(cloud)
     if not options.remove_outliers:
         return cloud
     outliers = find_outliers(cloud.points, options.outlier_neighbours, options.outlier_ratio)
     if (share := outliers.mean()) > MOST_REMOVED:
-        raise PointsetError(
-            f"{name}: outlier removal would remove {outliers.sum():,} of {len(outliers):,} points ({share:.0%}, and at "
-            f"most {MOST_REMOVED:.0%} may go): leave --remove-outliers out, or raise outlier_ratio (now "
-            f"{options.outlier_ratio:g})"
-        )
+        found = f"outlier removal would remove {outliers.sum():,} of {len(outliers):,} points ({share:.0%}, and at most"
+        remedy = f"leave --remove-outliers out, or raise outlier_ratio (now {options.outlier_ratio:g})"
+        raise PointsetError(f"{name}: {found} {MOST_REMOVED:.0%} may go): {remedy}")
     if outliers.any() or missing:
         at_origin = f" and {missing:,} at the origin" if missing else ""
         removed = f"{counted(int(outliers.sum()), 'outlier')}{at_origin}"
         warnings.warn(f"{name}: {removed} of {count:,} points removed (--remove-outliers)", stacklevel=3)
-    return cloud[~outliers] if outliers.any() else cloud
+    return cloud[~outliers]
 
 
 def merge_duplicates(cloud: Cloud) -> Cloud:
@@ -90,10 +86,9 @@ def find_outliers(points: Float[ndarray, "n 3"], neighbours: int, ratio: float) 
     2008, section 3.1): d is the mean distance of a point to its `neighbours` nearest others; outliers have
     d > mean(d) + ratio * std(d).
     """
-    count = min(neighbours, len(points) - 1)
-    if count < 1:
-        return np.zeros(len(points), bool)
+    if len(points) == 1:
+        return np.zeros(1, bool)
     from scipy.spatial import cKDTree
 
-    distances = cKDTree(points).query(points, count + 1)[0][:, 1:].mean(axis=1)
+    distances = cKDTree(points).query(points, min(neighbours + 1, len(points)))[0][:, 1:].mean(axis=1)
     return distances > distances.mean() + ratio * distances.std()

@@ -24,7 +24,7 @@ CENTRED = 0.05
 """Largest distance of a centred shape's mean from the origin along an axis, in standard deviations of its points."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class PointCache:
     """Points of shapes, from which sets are drawn.
 
@@ -56,9 +56,8 @@ class PointCache:
 
     def __post_init__(self) -> None:
         # Of an array that is not contiguous, every draw would copy the whole.
-        arrays = {name: np.require(array, requirements="C") for name, array in self.arrays.items()}
-        object.__setattr__(self, "points", np.require(self.points, requirements="C"))
-        object.__setattr__(self, "arrays", arrays)
+        self.points = np.require(self.points, requirements="C")
+        self.arrays = {name: np.require(array, requirements="C") for name, array in self.arrays.items()}
 
     def __len__(self) -> int:
         return len(self.names)

@@ -8,10 +8,6 @@ from pointset.configuration import check
 from pointset.errors import PointsetError
 
 OnError = Literal["raise", "skip"]
-MOST_NAMED = 10
-"""Most kinds of faults in a message."""
-MOST_ALIKE = 3
-"""Most further shapes with one kind of fault that a message names."""
 _FOREIGN = re.compile(r"'[^']*'|\"[^\"]*\"|[-+]?\d[\d.,]*(e[-+]?\d+)?")
 MOST_SAID = 400
 """Most characters of the reasons in a warning about shapes that are left out."""
@@ -19,19 +15,18 @@ LEAVE_OUT = 'leave them out with --on-error skip (in Python on_error="skip")'
 
 
 def in_kinds(reasons: Mapping[str, str]) -> str:
-    """Return the first reason of each kind, with the number of others that differ in names, numbers and quotes alone.
+    """Return the first reasons, by the name of the shape, that differ in more than names, numbers and quotes.
 
-    Reasons are by the name of the shape; at most `MOST_NAMED` kinds are listed, with `MOST_ALIKE` more names of each.
+    Up to ten are listed, each with the number of others like it and three of their names.
     """
     kinds: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         kinds.setdefault(_FOREIGN.sub("#", reason.rpartition(name)[2]), []).append(name)
     texts = []
     for first, *others in kinds.values():
-        names = ", ".join(others[:MOST_ALIKE]) + ", ..." * (len(others) > MOST_ALIKE)
+        names = ", ".join(others[:3]) + ", ..." * (len(others) > 3)
         texts.append(reasons[first] + f" (and {len(others):,} more like it: {names})" * bool(others))
-    more = [f"and {len(texts) - MOST_NAMED} more kinds"] if len(texts) > MOST_NAMED else []
-    return "; ".join(texts[:MOST_NAMED] + more)
+    return "; ".join(texts[:10] + [f"and {len(texts) - 10} more kinds"] * (len(texts) > 10))
 
 
 class UnreadableShapesError(PointsetError, ValueError):
@@ -44,8 +39,8 @@ class UnreadableShapesError(PointsetError, ValueError):
 
     def __init__(self, failures: Mapping[str, str], finished: int, remedy: str, what: str = "files") -> None:
         self.failures, self.finished, self.remedy, self.what = dict(failures), finished, remedy, what
-        total, reasons = finished + len(failures), in_kinds(failures)
-        super().__init__(f"{len(failures)} of {total} {what} cannot be used ({reasons}): {remedy}")
+        total = finished + len(failures)
+        super().__init__(f"{len(failures)} of {total} {what} cannot be used ({in_kinds(failures)}): {remedy}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments rather than the message, so that worker processes can pass the error on."""

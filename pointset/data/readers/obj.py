@@ -1,17 +1,13 @@
 r"""Read OBJ, the format of Wavefront ("Object Files", appendix B1 of the Advanced Visualizer's manual).
 
-OBJ is text, with a keyword and its words on each line. Supported:
+OBJ is text, with a keyword and its words on each line: `v x y z`, whose further weight and color meshes ignore, and `f`
+with corners `a`, `a/b`, `a//c` or `a/b/c`. The first number of a corner is the vertex: positive numbers count all
+vertices of the file from 1, and -1 is the last vertex above the face. Polygons are triangulated
+(`pointset.data.readers.meshes`). Vertices alone are a point cloud, with their colors and as many normals `vn`.
 
-- `v x y z`; a weight, a color or both after it are ignored by meshes;
-- `f` with three corners or more, each `a`, `a/b`, `a//c` or `a/b/c`. The first number is the vertex: positive numbers
-  count all vertices of the file from 1; -1 is the last vertex above the face;
-- polygons, which are triangulated (`pointset.data.readers.meshes`);
-- vertices alone: the file is a point cloud, with the colors of its vertices and as many normals `vn`;
-- blank lines, comments from `#` to the end of the line, any line ends, also none after the last line. A backslash at
-  the end of a line joins the next one, except in comments and names, where it is a character of a path.
-
-Everything else that describes no surface is ignored, with a warning for unknown keywords and for faces of one or two
-corners. The rest is refused with its line, because a guess could silently give a wrong mesh.
+A backslash at the end of a line joins the next one, except in names, where it is a character of a path. Everything else
+that describes no surface is ignored, with a warning for unknown keywords. The rest is refused with its line, because a
+guess could silently give a wrong mesh.
 """
 
 import re

@@ -1,16 +1,10 @@
 """Read and write OFF, the format of ModelNet (Geomview's manual, "OFF Files", http://www.geomview.org/docs/html/OFF.html).
 
-OFF is text: the word OFF, the counts of vertices, faces and edges, one vertex per line, one face per line. Supported:
-
-- no word, or the word and the counts on one line or two, with or without a space between them (`OFF490 518 0`);
-- comments from `#` to the end of the line and blank lines anywhere, any line ends, also none after the last line;
-- the prefixes C, N and ST in any order, and colors without a prefix: color, normal and texture follow the position, and
-  are ignored;
-- polygons, which are triangulated (`pointset.data.readers.meshes`), and 0, 1, 3 or 4 numbers of color per face;
-- no faces: the file is a point cloud. Lines after those that the counts announce are left out, with a warning.
-
-Everything else is refused with its line, because a guess could silently give a wrong mesh: also vertices that span
-several lines, so that one missing number cannot shift all following ones.
+OFF is text: the word OFF, the counts of vertices, faces and edges, one vertex per line, one face per line. The word may
+be missing, glued to the counts (`OFF490 518 0`), or have the prefixes C, N and ST in any order; color, normal and
+texture of a vertex and the color of a face are ignored, as are comments after `#` and blank lines. Polygons are
+triangulated (`pointset.data.readers.meshes`). Without faces, the file is a point cloud. Everything else is refused with
+its line, also vertices that span several lines, so that one missing number cannot shift all following ones.
 """
 
 import re
