@@ -14,10 +14,10 @@ from typing import Literal, overload
 import numpy as np
 
 from pointset.configuration import Count, check
-from pointset.data.options import SAMPLERS
+from pointset.data.options import Sampler
 from pointset.data.readers.clouds import far_corner, in_float32
 from pointset.data.readers.meshes import Mesh, MeshError
-from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.errors import REPEATED, PointsetError, one_line
 
 CANDIDATES = {"uniform": 1, "fps": 4, "poisson": 5}
 """Number of uniform points drawn for each point that a sampler returns."""
@@ -62,10 +62,7 @@ def sample_points(
         ((100, 3), array([0., 0., 1.], dtype=float32))
     """
     check("n", n, Count)
-    if seed < 0:
-        raise PointsetError(f"seed must not be negative, got {seed}")
-    if sampler not in SAMPLERS:
-        raise PointsetError(f"sampler must be one of {', '.join(SAMPLERS)}, got {quoted(sampler)}")
+    check("sampler", sampler, Sampler)
     # [3 corners, 3 axes, F]: the long last axis makes arithmetic fast.
     corners = mesh.vertices.T.copy().take(mesh.faces.T, axis=1).swapaxes(0, 1)
     least, most = corners.min(axis=2).min(axis=0), corners.max(axis=2).max(axis=0)
@@ -75,7 +72,7 @@ def sample_points(
     in_float32(np.stack([least - corner, most - corner]), MeshError)
     (x, y, z), (u, v, w) = corners[1] - corners[0], corners[2] - corners[0]
     crosses = np.stack([y * w - z * v, z * u - x * w, x * v - y * u])  # normals, with twice the face's area as length
-    generator = np.random.Generator(np.random.PCG64(seed))
+    generator = _generator(seed)
     areas = np.sqrt(_sum_of_squares(crosses))  # twice the areas, to be exact
     points, faces = _draw_uniform(corners, areas, CANDIDATES[sampler] * n, generator)
     if sampler != "uniform":
@@ -110,19 +107,22 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
         raise PointsetError(f"a cloud must be finite numbers [N, 3], got {list(points.shape)}")
     if not 1 <= n <= len(points):
         raise PointsetError(f"n must be from 1 to {len(points)}, the points of the cloud, got {n}")
-    if seed < 0:
-        raise PointsetError(f"seed must not be negative, got {seed}")
-    generator = np.random.Generator(np.random.PCG64(seed))
+    check("sampler", sampler, Literal["uniform", "fps"])
+    generator = _generator(seed)
     if sampler == "uniform":
         return generator.permutation(len(points))[:n]
-    if sampler == "fps":
-        return farthest_points(points, n, start=int(generator.integers(len(points))))
-    raise PointsetError(f"sampler must be uniform or fps for clouds, got {quoted(sampler)}")
+    return farthest_points(points, n, start=int(generator.integers(len(points))))
 
 
 def seed_for(seed: int, name: str) -> int:
     """Return a seed for one shape, which depends only on the dataset's seed and the shape's name."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "big")
+
+
+def _generator(seed: int) -> np.random.Generator:
+    if seed < 0:
+        raise PointsetError(f"seed must not be negative, got {seed}")
+    return np.random.Generator(np.random.PCG64(seed))
 
 
 def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:

@@ -39,7 +39,7 @@ def make_shape(kind: str, split: str, number: int, seed: int = 0) -> Mesh:
         The mesh; Z is up.
     """
     rng = np.random.default_rng((seed, list(KINDS).index(kind), SPLITS.index(split), number))
-    return finished(KINDS[kind](rng), rng)
+    return _with_defects(KINDS[kind](rng), rng)
 
 
 def is_current(folder: Path) -> bool:
@@ -74,51 +74,37 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
         write_json(temporary / MARKER, {"format": GENERATOR_VERSION, "seed": seed, "shapes_per_kind": counts})
 
 
-def finished(parts: list[Solid], rng: Generator) -> Mesh:
-    """Join the parts of an object into a mesh with defects, turned and scaled."""
+def _with_defects(parts: list[Solid], rng: Generator) -> Mesh:
+    """Join the parts of an object, the body first, into a mesh with defects, rotated and scaled.
+
+    One or two of at least five parts may be missing, others are tilted and shifted, and faces around one point removed.
+    """
+    from trimesh.transformations import rotation_matrix
     from trimesh.util import append_faces
 
-    parts = _without_some(parts, rng)
+    lost = rng.choice([0, 1, 2], p=[0.75, 0.17, 0.08])
+    if lost and len(parts) >= 5:
+        gone = rng.choice(np.arange(1, len(parts)), size=lost, replace=False).tolist()
+        parts = [part for index, part in enumerate(parts) if index not in gone]
     for part in parts:
         if rng.random() < 0.08:
-            _knock(part, rng)
+            size = float(part.extents.max())
+            part.apply_transform(rotation_matrix(rng.normal(0.0, 0.12), rng.normal(size=3), part.centroid))
+            part.apply_translation(rng.normal(0.0, 0.03 * size, 3))
     vertices, faces = append_faces([part.vertices for part in parts], [part.faces for part in parts])
-    vertices = _sheared(_dented(vertices, rng), rng)
+    vertices = _deformed(vertices, rng)
     placed, kept = _placed(vertices, rng), _without_a_hole(vertices, faces, rng)
     return Mesh(placed, faces[kept])
 
 
-def _without_some(parts: list[Solid], rng: Generator) -> list[Solid]:
-    """Sometimes remove one or two of at least five parts; never the first, which is the body."""
-    lost = rng.choice([0, 1, 2], p=[0.75, 0.17, 0.08])
-    if len(parts) < 5 or not lost:
-        return parts
-    gone = set(rng.choice(np.arange(1, len(parts)), size=lost, replace=False).tolist())
-    return [part for index, part in enumerate(parts) if index not in gone]
-
-
-def _knock(part: Solid, rng: Generator) -> None:
-    """Tilt and shift one part slightly."""
-    from trimesh.transformations import rotation_matrix
-
-    size = float(part.extents.max())
-    part.apply_transform(rotation_matrix(rng.normal(0.0, 0.12), rng.normal(size=3), part.centroid))
-    part.apply_translation(rng.normal(0.0, 0.03 * size, 3))
-
-
-def _dented(vertices: np.ndarray, rng: Generator) -> np.ndarray:
-    """Add a smooth random displacement field of a few long waves."""
+def _deformed(vertices: np.ndarray, rng: Generator) -> np.ndarray:
+    """Add a smooth random displacement field of a few long waves, then stretch the axes and shear slightly."""
     size = np.ptp(vertices, axis=0).max()
     waves = rng.normal(0.0, 4.0, (4, 3)) / size
     phases, heights = rng.uniform(0, 2 * np.pi, 4), rng.normal(0.0, 0.008 * size, (4, 3))
-    return vertices + np.sin(vertices @ waves.T + phases) @ heights
-
-
-def _sheared(vertices: np.ndarray, rng: Generator) -> np.ndarray:
-    """Stretch the axes and shear the object slightly."""
     matrix = np.diag(rng.uniform(0.88, 1.14, 3))
     matrix[:2, 2] = rng.normal(0.0, 0.04, 2)
-    return vertices @ matrix.T
+    return (vertices + np.sin(vertices @ waves.T + phases) @ heights) @ matrix.T
 
 
 def _placed(vertices: np.ndarray, rng: Generator) -> np.ndarray:

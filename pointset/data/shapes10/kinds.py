@@ -16,11 +16,8 @@ def chair(rng: Generator) -> list[Solid]:
     thickness = rng.uniform(0.02, 0.1)
     parts = [_top(rng, width, depth, thickness, height, round_share=0.15)]
     parts += support(rng, width, depth, height, ("legs", "round legs", "splayed", "sled", "pedestal"))
-    floor = height + thickness
-    parts += backrest(rng, width, depth / 2, floor, rng.uniform(0.22, 0.6))
-    if rng.random() < 0.35:
-        parts += arms(rng, width, depth, floor)
-    return parts
+    parts += backrest(rng, width, depth / 2, height + thickness, rng.uniform(0.22, 0.6))
+    return parts + arms(rng, width, depth, height + thickness) if rng.random() < 0.35 else parts
 
 
 def backrest(rng: Generator, width: float, y: float, z: float, height: float) -> list[Solid]:
