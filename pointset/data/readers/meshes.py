@@ -52,14 +52,9 @@ class Mesh:
         if not np.isfinite(self.vertices).all():
             row = int(np.flatnonzero(~np.isfinite(self.vertices).all(axis=1))[0])
             raise MeshError(f"vertex {row} has a coordinate that is not finite: {self.vertices[row].tolist()}")
-        require_rows(self.faces, len(self.vertices))
-
-
-def require_rows(corners: np.ndarray, count: int) -> None:
-    """Require indices of `count` vertices."""
-    if corners.min(initial=0) < 0 or corners.max(initial=-1) >= count:
-        wrong = corners[(corners < 0) | (corners >= count)][0]
-        raise MeshError(f"a face has the vertex {wrong}, but vertices run from 0 to {count - 1}")
+        if self.faces.min() < 0 or self.faces.max() >= len(vertices):
+            row = int(np.flatnonzero(((self.faces < 0) | (self.faces >= len(vertices))).any(axis=1))[0])
+            raise MeshError(f"face {row} is {self.faces[row].tolist()}, but vertices run from 0 to {len(vertices) - 1}")
 
 
 def mesh_of_polygons(
@@ -71,7 +66,8 @@ def mesh_of_polygons(
     `halves_first` (OBJ and PLY), (a, b, c, d) becomes (a, b, c) and (c, d, a), and if all have four corners, all first
     halves come before all second halves. The points that a seed draws depend on this order.
     """
-    require_rows(corners, len(vertices))
+    if wrong := corners[(corners < 0) | (corners >= len(vertices))].tolist():
+        raise MeshError(f"has a face of vertex {wrong[0]}, but vertices run from 0 to {len(vertices) - 1}")
     large: np.ndarray = sizes >= 3
     corners, wide = corners[np.repeat(large, sizes)], sizes[large]
     triangles, polygons = cut_polygons(vertices, corners, wide)
