@@ -50,7 +50,7 @@ class Trained:
 
     def on_device(self) -> Any:
         """The network, on an accelerator if there is one."""
-        from pointset.training.devices import find_device
+        from pointset.training.processes import find_device
 
         return self.network.to(find_device("auto"))
 

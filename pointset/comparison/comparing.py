@@ -29,8 +29,7 @@ from pointset.runs.locks import lock_folder
 from pointset.runs.progress import EVERY, on_terminal, progress_bar, write_line
 from pointset.runs.spreadsheets import as_csv
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
-from pointset.training.devices import find_device, measured_precision
-from pointset.training.processes import world_size
+from pointset.training.processes import find_device, world_size
 from pointset.zoo.registration import register_pickled
 
 RESULT_FILES = ("report.html", "table.md", "results.csv", "results.json")
@@ -76,8 +75,6 @@ def run_experiment(
     workers.check()
     if not workers.scheduler:  # the machines of a cluster may have other devices than this one
         find_device(experiment.recipe.device)
-        if (recipe := measured_precision(experiment.recipe)) != experiment.recipe:
-            experiment = experiment.changed(recipe=recipe)
     check_folder_path(out)
     check_folder(experiment, out)
     task, recipe = experiment.task, experiment.recipe

@@ -22,11 +22,11 @@ import torch
 from safetensors.torch import save as save_tensors
 from torch import nn
 
-from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.runs import records
 from pointset.runs.locks import lock_folder
 from pointset.runs.records import write_or_compare
-from pointset.training.descriptions import InitialState, Weights, same_weights, weight_numbers
+from pointset.training.descriptions import Weights, weight_number
 from pointset.training.recipe import Recipe
 from pointset.zoo.descriptions import RunDescription
 from pointset.zoo.models import load_weights
@@ -41,7 +41,7 @@ class _Row(TypedDict):
 
 
 CHECKPOINT = "checkpoint.pt"
-DECISIVE = ("model", "data", "recipe", "seed", "loss", "optimizer", "validation")
+DECISIVE = ("model", "data", "recipe", "seed", "loss", "optimizer", "validation", "frozen", "initial_weights")
 """Keys of run.json that must agree when a run is resumed; the others are for the record."""
 Callback = Callable[[EpochRow], object]
 """Called with each row of the history; True stops the run."""
@@ -104,27 +104,10 @@ class RunFolder:
                 f"{file} is missing, which describes what was trained there: restore it from a copy, or train in "
                 "another folder"
             )
+        if self.finished and description.get("initial_weights") == weight_number(self.weights()):
+            # The model was trained in this folder, as when a cell of a notebook is run again.
+            description = description | {"initial_weights": self.description().get("initial_weights")}
         write_or_compare(file, description, DECISIVE, "run")
-        if "start" in description:
-            self._compare_start(description["start"])
-
-    def _compare_start(self, start: InitialState) -> None:
-        """Raise a PointsetError if the run in this folder began with other weights or other frozen parameters."""
-        theirs = self.description().get("start", start)
-        if theirs["frozen"] != start["frozen"]:
-            odd = sorted({*theirs["frozen"]} ^ {*start["frozen"]})[0]
-            where = "here" if odd in start["frozen"] else "there"
-            raise PointsetError(
-                f"{self.path} holds a run with other frozen parameters ({quoted(odd)} is frozen only {where}): give "
-                "another folder"
-            )
-        if not same_weights(theirs, start) and not (
-            self.finished and same_weights(weight_numbers(self.weights()), start)
-        ):
-            raise PointsetError(
-                f"{self.path} holds a run that began with other weights: give another folder, or the model as it was "
-                "before that run"
-            )
 
     def description(self) -> dict[str, Any]:
         """Return the content of run.json."""

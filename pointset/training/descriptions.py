@@ -1,7 +1,7 @@
 """Descriptions of trainings for run.json: model, data, recipe, and the weights before the first step."""
 
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +15,6 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.models import Spec
 
 Weights = dict[str, Tensor]
-SAME_WEIGHTS = 1e-5
-"""Largest difference of the numbers of `weight_numbers`, relative to the norm, of weights that count as the same:
-machines round random numbers differently."""
 
 
 def preparation_of(train: PointSets, recipe: Recipe) -> Preparation:
@@ -40,38 +37,23 @@ def describe_run(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) 
     }
 
 
-class InitialState(TypedDict):
-    """Numbers that identify the weights of a model before a training, and the names of its frozen parameters."""
-
-    norm: float
-    projection: float
-    frozen: list[str]
-
-
-def initial_state(model: nn.Module) -> InitialState:
+def initial_state(model: nn.Module) -> dict[str, Any]:
     """Describe the weights of a model for run.json; a PointsetError if no parameter can be trained."""
     frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
     if len(frozen) == len(list(model.parameters())):
         raise PointsetError("all parameters of the model are frozen: set requires_grad of those to train to True")
-    return {**weight_numbers(model.state_dict()), "frozen": frozen}
+    return {"initial_weights": weight_number(model.state_dict()), "frozen": frozen}
 
 
-def weight_numbers(weights: Weights) -> InitialState:
-    """Return the norm of all weights, and their product with a fixed vector of the same length."""
+def weight_number(weights: Weights) -> float:
+    """Return a number that other weights hardly have: their product with a fixed vector, divided by their norm.
+
+    It has three decimals, because machines round random numbers differently.
+    """
     tensors = [weights[name] for name in sorted(weights) if weights[name].is_floating_point()]
-    numbers = [tensor.detach().flatten().cpu().double() for tensor in tensors]
-    whole = torch.cat(numbers) if numbers else torch.zeros(1)
-    return {
-        "norm": float(whole.norm()),
-        "projection": float(whole @ torch.arange(len(whole)).double().sin()),
-        "frozen": [],
-    }
-
-
-def same_weights(first: InitialState, second: InitialState) -> bool:
-    """Return True if the numbers of two models are those of the same weights."""
-    most = SAME_WEIGHTS * max(first["norm"], second["norm"])
-    return all(abs(first[name] - second[name]) <= most for name in ("norm", "projection"))
+    whole = torch.cat([torch.ones(1).double(), *(tensor.detach().flatten().cpu().double() for tensor in tensors)])
+    fixed = torch.arange(len(whole)).double().sin()
+    return round(float(whole @ fixed / whole.norm()), 3)
 
 
 def describe_model(model: nn.Module) -> dict[str, Any]:

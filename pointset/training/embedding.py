@@ -23,7 +23,7 @@ from pointset.data.readers.meshes import Mesh
 from pointset.data.unusable import LEAVE_OUT
 from pointset.errors import PointsetError, described
 from pointset.inputs import InputError
-from pointset.training.devices import find_device
+from pointset.training.processes import find_device
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.models import create_model, load_model
 

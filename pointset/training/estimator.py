@@ -18,11 +18,11 @@ from pointset.data.arrays import from_arrays
 from pointset.data.point_sets import PointSets
 from pointset.errors import quoted
 from pointset.inputs import InputError
-from pointset.training.devices import find_device
 from pointset.training.embedding import CloudEstimator, clouds_of, value_errors
 from pointset.training.fine_tuning import transfer_recipe
 from pointset.training.fitting import fit
 from pointset.training.loop import Fitted
+from pointset.training.processes import find_device
 from pointset.training.recipe import Recipe
 from pointset.zoo.models import create_for
 from pointset.zoo.options import ModelOptions

@@ -1,6 +1,6 @@
 """Train one classifier: the steps before and after the training loop, in order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from pointset.inputs import require_model
 from pointset.training.baselines import baseline_of, fit_baseline
 from pointset.training.checkpoints import Callback, Fitted
 from pointset.training.descriptions import describe_run, initial_state, preparation_of
-from pointset.training.devices import measured_precision
 from pointset.training.loop import Training
 from pointset.training.objectives import Classification, SetLoss
 from pointset.training.optimization import OptimizerBuilder
@@ -27,16 +26,12 @@ from pointset.zoo.local_feature_inputs import fit_local_features, turn_inputs
 from pointset.zoo.models import set_preparation
 
 INSTEAD = {
-    **dict.fromkeys(("loss_fn", "criterion", "loss_function", "objective"), "loss, called as loss(logits, labels)"),
-    **dict.fromkeys(
-        ("scheduler", "lr_scheduler", "schedule"),
-        "Recipe(schedule=...), a function of (step, steps) that returns the factor of the learning rate",
-    ),
-    **dict.fromkeys(("optim", "opt"), "optimizer, called as optimizer(parameters)"),
-    **dict.fromkeys(("callback", "on_epoch"), "callbacks, a list of functions that get the row of each epoch"),
+    **dict.fromkeys(("loss_fn", "criterion", "objective"), "loss, called as loss(logits, labels)"),
+    **dict.fromkeys(("scheduler", "schedule"), "Recipe(schedule=...), a function of (step, steps)"),
     **dict.fromkeys(("epochs", "lr", "learning_rate", "batch_size"), "recipe, such as Recipe(epochs=30)"),
 }
 """Arguments that users of other libraries give, and what does the same."""
+ARGUMENTS = ("loss", "optimizer", "callbacks", "seed", "run", "recipe")
 
 
 def fit(
@@ -88,7 +83,9 @@ def fit(
         >>> len(fitted.history), fitted.model is model
         (2, True)
     """
-    refuse_unknown(unknown)
+    for name in unknown:
+        near = INSTEAD.get(name) or closest_spelling(name, ARGUMENTS)
+        raise TypeError(f"fit has no argument {quoted(name)}: use {near}")
     require_model(model)
     check("train", train, PointSets)
     if not isinstance(recipe, Recipe | None):
@@ -101,7 +98,6 @@ def fit(
         return fit_baseline(model, train, recipe, seed, run, progress)
     if isinstance(model, Classifier):
         model.by_thresholds = recipe.ordered == "thresholds"
-    recipe = measured_precision(recipe)
     turn_to_axis_of(train, model)
     start = initial_state(model)
     fit_local_features(model, train)
@@ -112,7 +108,7 @@ def fit(
     training = Training(model, objective, recipe, seed, optimizer=optimizer, callbacks=callbacks)
 
     def description() -> dict[str, Any]:
-        return describe_run(model, train, recipe, seed) | objective.describe() | {"start": start}
+        return describe_run(model, train, recipe, seed) | objective.describe() | start
 
     fitted = training.fit(run, description, progress)
     set_preparation(model, train.classes, preparation_of(train, recipe))
@@ -127,10 +123,3 @@ def turn_to_axis_of(train: PointSets, model: nn.Module) -> None:
     if train.options.normalize != "principal-axes":  # which do not depend on the axis that points up
         turn_inputs(model, torch.tensor(UP_TO_Z[model.preparation.up]).T @ torch.tensor(UP_TO_Z[train.up]))
     model.preparation = replace(model.preparation, up=train.up)
-
-
-def refuse_unknown(arguments: Mapping[str, Any]) -> None:
-    """Raise a TypeError for an argument that `fit` does not have, with the one that does the same."""
-    for name in arguments:
-        near = INSTEAD.get(name) or closest_spelling(name, ["loss", "optimizer", "callbacks", "seed", "run", "recipe"])
-        raise TypeError(f"fit has no argument {quoted(name)}: use {near}")

@@ -23,7 +23,6 @@ from pointset.errors import PointsetError
 from pointset.runs.progress import on_terminal, progress_bar
 from pointset.training.checkpoints import Callback, Checkpoint, EpochRow, Fitted, RunFolder, best_epoch, make_fitted
 from pointset.training.descriptions import Weights
-from pointset.training.devices import find_device
 from pointset.training.objectives import Objective
 from pointset.training.optimization import (
     OptimizerBuilder,
@@ -32,7 +31,7 @@ from pointset.training.optimization import (
     learning_rate,
     make_optimizer,
 )
-from pointset.training.processes import Processes, join_processes
+from pointset.training.processes import Processes, find_device, join_processes
 from pointset.training.recipe import Recipe
 
 
@@ -115,14 +114,13 @@ class Training:
         recipe, per_epoch = self.recipe, self.objective.steps_per_epoch
         parameters = list(self.model.train().parameters())  # listed once: it takes a while
         totals = torch.zeros(2 + len(self.objective.metrics), device=self.device)  # of this process: see `_backward`
-        steps, rate, untrained = range(epoch * per_epoch, self.steps), 0.0, totals[0].clone()
+        steps, rate = range(epoch * per_epoch, self.steps), 0.0
         with seeded_dropout(self.seed, epoch, self.device, self.processes.rank):
             for step, batch in zip(steps, self.objective.batches(epoch), strict=False):
                 for group, peak in zip(self.optimizer.param_groups, self.peak_rates, strict=True):
                     group["lr"] = rate = learning_rate(recipe, step, self.steps, peak)
                 self.optimizer.zero_grad()
                 totals += self._backward(batch)
-                untrained = totals[0].clone() if step == 0 else untrained
                 if recipe.clip_norm is not None:
                     nn.utils.clip_grad_norm_(parameters, recipe.clip_norm)
                 self.optimizer.step()
@@ -133,10 +131,7 @@ class Training:
         self.processes.settle_buffers(self.model)
         means = self._means(self.processes.sum(totals))
         if not math.isfinite(means["loss"]):
-            cause = "lower learning_rate, or set clip_norm if it is off"
-            if not untrained.isfinite():
-                cause = "before its first step the model gave no finite numbers: check its options and custom modules"
-            cause = self.objective.fault() or cause
+            cause = self.objective.fault() or "lower learning_rate, or set clip_norm if it is off"
             raise PointsetError(f"the loss became {means['loss']} in epoch {epoch + 1}: {cause}")
         return {**means, "learning_rate": rate}
 

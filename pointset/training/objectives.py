@@ -1,7 +1,6 @@
 """Objectives: the sets and the loss of a training. The training loop is in `pointset.training.loop`."""
 
 import math
-import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from pointset.data.dataset import PointSets
 from pointset.data.normalize import half_turns
 from pointset.data.rotations import rotate_by_one_of
 from pointset.data.transforms import Augmentation, Compose
-from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
+from pointset.errors import PointsetError, described
 from pointset.evaluation.predictions import evaluate_in_training
 from pointset.inputs import require_tensor
 from pointset.training.recipe import Recipe
@@ -101,12 +100,6 @@ class Classification(Objective):
         self.validation: PointSets | None = None
         if recipe.validation > 0.0:
             train, self.validation = train.split_validation(recipe.validation, seed)
-            absent = np.setdiff1d(train.labels.numpy(), self.validation.labels.numpy())
-            if len(absent):
-                names = one_line(", ".join(train.classes[label] for label in absent), REPEATED)
-                warnings.warn(
-                    f"the validation split has no shape of {names}: its accuracy is of the others", stacklevel=4
-                )
         self.train, self.recipe, self.seed = train, recipe, seed
         self.augment: Augmentation
         self.augment, self.mix = recipe_augmentations(recipe.augment, train.up)
@@ -115,16 +108,11 @@ class Classification(Objective):
         self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
         require_classes(self.train)
         self.classes = train.classes
-        self.weights: Tensor | None = None
-        if recipe.class_weights is not None:
-            self.weights = class_weights(recipe.class_weights, self.train.labels, self.classes)
-        for name in ("class_weights", "ordered"):
-            if self.mix is not None and getattr(recipe, name) is not None:
-                raise PointsetError(f"{name} cannot be used with sets of two classes: leave out cutmix, or {name}")
-        unused = {"class_weights": recipe.class_weights, "ordered": recipe.ordered, "augment with cutmix": self.mix}
-        for name, value in unused.items():
-            if own_loss is not None and value is not None:
-                raise PointsetError(f"{name} cannot be used with a custom loss: leave out one of the two")
+        self.weights = None if recipe.class_weights is None else balanced_weights(train.labels, len(self.classes))
+        given = {"class_weights": recipe.class_weights, "ordered": recipe.ordered, "cutmix": self.mix, "loss": own_loss}
+        used = [name for name, value in given.items() if value is not None]
+        if len(used) > 1 and {"cutmix", "loss"} & {*used}:
+            raise PointsetError(f"{used[0]} cannot be used with {used[1]}: leave out one of the two")
 
     def describe(self) -> dict[str, Any]:
         """Describe the validation split by its indices in the training sets, and a user's loss, for run.json."""
@@ -268,18 +256,8 @@ def require_sizes(train: PointSets, recipe: Recipe) -> None:
             train.require_size(between[1], f"{name}={list(between)} of the recipe", flag)
 
 
-def class_weights(wanted: str, labels: Tensor, classes: Sequence[str]) -> Float[Tensor, " classes"]:
+def balanced_weights(labels: Tensor, classes: int) -> Float[Tensor, " classes"]:
     """Return the weights of the classes by `Recipe.class_weights`, for the labels of training."""
-    counts = torch.bincount(labels, minlength=len(classes)).float()
-    if wanted == "balanced":
-        weights = counts.clamp(min=1).rsqrt()
-        return weights * counts.sum() / (weights * counts).sum()
-    weights = torch.ones(len(classes))
-    for entry in wanted.split(","):
-        name, _, number = entry.rpartition("=")
-        if name.strip() not in classes or not re.fullmatch(r"\d+\.?\d*|\.\d+", number.strip()):
-            raise PointsetError(
-                f"class_weights must be balanced, or classes with numbers such as {classes[0]}=2, got {quoted(wanted)}"
-            )
-        weights[classes.index(name.strip())] = float(number)
-    return weights
+    counts = torch.bincount(labels, minlength=classes).float()
+    weights = counts.clamp(min=1).rsqrt()
+    return weights * counts.sum() / (weights * counts).sum()

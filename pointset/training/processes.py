@@ -12,9 +12,21 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from pointset.errors import PointsetError, require_extra
+from pointset.errors import PointsetError, quoted, require_extra
 
 T = TypeVar("T")
+
+
+def find_device(name: str) -> torch.device:
+    """Return the device of that name; "auto" is the GPU if there is one, else the CPU."""
+    if name == "auto":
+        return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).tolist()  # the tensors of "meta" have no values
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise PointsetError(f"device {quoted(name)} is not available on this machine: use auto or cpu") from error
+    return device
 
 
 class Processes:
@@ -82,14 +94,7 @@ class Processes:
 
 def world_size() -> int:
     """Return the number of processes that the launcher has started for one training; 1 without a launcher."""
-    if "WORLD_SIZE" in os.environ:
-        return int(os.environ["WORLD_SIZE"])
-    if os.environ.get("ACCELERATE_USE_CPU", "").lower() == "true" and "MASTER_ADDR" in os.environ:
-        raise PointsetError(
-            "accelerate launch --cpu started processes that are not connected, or only one: "
-            "start them with torchrun --nproc-per-node N -m -- pointset train ... --device cpu"
-        )
-    return 1
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def is_main() -> bool:
@@ -102,13 +107,6 @@ def join_processes(device: torch.device) -> Processes:
     world = world_size()
     if world == 1:
         return Processes(device)
-    if missing := [name for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]:
-        raise PointsetError(
-            f"WORLD_SIZE is {world} and {missing[0]} is not set: start through torchrun or accelerate launch, "
-            "or unset WORLD_SIZE to train in one process"
-        )
-    if device.index is not None:
-        raise PointsetError(f"device {str(device)!r} cannot be shared by {world} processes: use auto or {device.type}")
     require_extra("accelerate", "training in several processes", "accelerate")
     from accelerate import Accelerator
 

@@ -8,9 +8,8 @@ from pointset.configuration import COMMON, BatchSize, Checked, Length, NonNegati
 from pointset.errors import PointsetError
 
 USUAL_EPOCHS, USUAL_STEPS = 50, 1200
-STEP_EVERY, STEP_FACTOR = 20_000, 0.3
 
-Precision = Literal["float32", "bfloat16", "auto"]
+Precision = Literal["float32", "bfloat16"]
 ScheduleName = Literal["cosine", "step", "constant"]
 if TYPE_CHECKING:
     Schedule = ScheduleName | Callable[[int, int], float]
@@ -60,16 +59,16 @@ class Recipe(Checked):
     function of (step, steps) that returns the factor of the learning rate, without a warm-up."""
     warmup: Share = 0.05
     """Share of all steps in which the learning rate rises linearly from zero."""
-    step_every: Length = STEP_EVERY
+    step_every: Length = 20_000
     """Steps between the drops of schedule "step"."""
-    step_factor: Positive = STEP_FACTOR
+    step_factor: Positive = 0.3
     """Factor of the learning rate at each drop of schedule "step"."""
     label_smoothing: Share = 0.1
     """Share of the target probability that is spread over all classes."""
-    class_weights: str | None = None
-    """Weights of the classes in the loss: "balanced", or some of them by name, such as "chair=2,lamp=0.5" (others 1).
-    Balanced weights are inverse to the square root of a class's number of training shapes, N_c ** -0.5, and 1 on
-    average over the shapes: half way, on a logarithmic scale, between equal shapes and equal classes."""
+    class_weights: Literal["balanced"] | None = None
+    """Weights of the classes in the loss: "balanced" weights are inverse to the square root of a class's number of
+    training shapes, N_c ** -0.5, and 1 on average over the shapes: half way, on a logarithmic scale, between equal
+    shapes and equal classes. For other weights, give `fit` a loss."""
     ordered: Literal["soft", "thresholds"] | None = None
     """Loss for ordered classes, such as sizes or grades of wear. Their order is that of their sorted names, or of the
     argument `classes` of `from_arrays`. "soft" has labels d_k = exp(-|k - k'|) / sum for class k' (Diaz and Marathe,
@@ -91,8 +90,7 @@ class Recipe(Checked):
     precision: Precision = "float32"
     """Precision of matrix products in training. "bfloat16" is mixed precision (weights, sums and losses stay float32).
     It is faster on a GPU, and on a CPU with bfloat16 instructions (with AMX 1.7 to 2.9 times, at width 256 and 100
-    points); models of width 64 gain little or nothing. "auto" measures for a tenth of a second which is faster at width
-    256 on this machine when a training begins, and results name that choice. Evaluation is always in float32."""
+    points), but slower on other CPUs; models of width 64 gain little or nothing. Evaluation is always in float32."""
     device: str = "auto"
     """"auto" uses a GPU if there is one; otherwise a torch device name."""
 
@@ -107,10 +105,6 @@ class Recipe(Checked):
         if self.last_points is not None and self.train_points is None:
             first = "needs the sizes of the first epoch: set train_points, such as [64, 128]"
             raise PointsetError(f"last_points={list(self.last_points)} {first}")
-        for name, usual in (("step_every", STEP_EVERY), ("step_factor", STEP_FACTOR)):
-            if (given := getattr(self, name)) != usual and self.schedule != "step":
-                remedy = "leave it out, or choose schedule 'step'"
-                raise PointsetError(f"{name}={given} has no effect with schedule {self.schedule!r}: {remedy}")
 
     def _check(self, name: str, value: Any, kind: Any) -> None:
         if name != "schedule" or not callable(value):

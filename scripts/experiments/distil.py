@@ -25,7 +25,6 @@ from pointset.data.dataset import PointSets
 from pointset.data.reload import load_like
 from pointset.evaluation import evaluate
 from pointset.training.descriptions import describe_run
-from pointset.training.devices import measured_precision
 from pointset.training.loop import Training
 from pointset.training.objectives import Classification, Loss
 from pointset.training.recipe import Recipe
@@ -71,7 +70,7 @@ def distil(
     content = tomllib.loads(experiment.read_text(encoding="utf-8"))
     entry = next(entry for entry in map(Entry.of, content["models"]) if entry.label == row)
     changes: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
-    recipe = measured_precision(Recipe.from_dict(content["recipe"] | changes))
+    recipe = Recipe.from_dict(content["recipe"] | changes)
     loaded = [(model := load_model(teacher), model.description) for teacher in teachers]
     data = loaded[0][1]["data"]
     train = load_like(data, "train")

@@ -50,7 +50,7 @@ RECIPE = Recipe(
     label_smoothing=0.2,
     augment=("stretch-wide", "shift-wide", "jitter", "cutmix-k"),
     validation=0.05,
-    precision="auto",
+    precision="bfloat16",
 )
 app = cyclopts.App(name="imperfect.py", help=__doc__, result_action="return_value")
 

@@ -203,24 +203,11 @@ def test_dropout_differs_between_processes_and_epochs_and_is_that_of_one_process
     assert len({*main, *other}) == 4  # two processes, two epochs
 
 
-LAUNCHED = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "here", "MASTER_PORT": "1"}
-
-
-@pytest.mark.parametrize(
-    ("variables", "device", "words"),
-    [
-        ({"WORLD_SIZE": "3", "RANK": "0"}, "cpu", "WORLD_SIZE is 3 and LOCAL_RANK is not set: start through torchrun"),
-        ({"ACCELERATE_USE_CPU": "True", "MASTER_ADDR": "here"}, "cpu", "torchrun .* -m -- pointset train"),
-        (LAUNCHED, "cpu:0", "device 'cpu:0' cannot be shared by 2 processes: use auto or cpu"),
-        (LAUNCHED, "cpu", r"needs accelerate: pip install .*\[accelerate\]"),
-    ],
-)
-def test_what_cannot_be_launched_is_refused(variables, device, words, monkeypatch):
+def test_several_processes_need_accelerate(monkeypatch):
     monkeypatch.setitem(sys.modules, "accelerate", None)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(PointsetError, match=words):
-        join_processes(torch.device(device))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(PointsetError, match=r"needs accelerate: pip install .*\[accelerate\]"):
+        join_processes(torch.device("cpu"))
 
 
 def test_a_single_process_needs_no_accelerate(monkeypatch, train):

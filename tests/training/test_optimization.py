@@ -1,4 +1,4 @@
-"""Steps of optimizers, learning rates of their schedules, devices, dropout on them, and precision."""
+"""Steps of optimizers, learning rates of their schedules, dropout, and devices."""
 
 import copy
 import math
@@ -10,7 +10,7 @@ from torch import nn
 
 import pointset
 from pointset import Recipe
-from pointset.training import devices, optimization
+from pointset.training import optimization
 from pointset.training.loop import seeded_dropout
 from pointset.training.optimization import Muon, learning_rate, make_optimizer
 
@@ -168,14 +168,6 @@ def test_a_training_drops_other_units_in_every_epoch_and_leaves_the_global_state
     assert len(set(masks)) == len(masks) == 3
     assert masks == [tuple(mask.tolist()) for mask in models[1].left]
     assert torch.equal(torch.get_rng_state(), before)
-
-
-@pytest.mark.parametrize(("speed", "taken"), [(3.4, "bfloat16"), (1.05, "float32"), (0.3, "float32")])
-def test_auto_chooses_the_faster_precision_and_results_name_it(speed, taken, monkeypatch):
-    monkeypatch.setattr(devices, "bfloat16_speed", lambda device="auto": speed)
-    recipe = pointset.Recipe(precision="auto")
-    assert recipe.precision == "auto", "a configuration measures nothing"
-    assert devices.measured_precision(recipe) == pointset.Recipe(precision=taken)
 
 
 POOLS = ("mean", "sum", "pma", "pma2", "asp", "gem", "top2", "fspool", "pswe8", "fpswe8", "cov4", "repset2", "max+pma")

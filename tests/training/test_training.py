@@ -19,7 +19,7 @@ from pointset.cli import main
 from pointset.data import PointCache
 from pointset.training.checkpoints import RunFolder
 from pointset.training.loop import Training, best_epoch, learning_rate
-from pointset.training.objectives import Classification, class_weights, drawn_size, ordered_losses
+from pointset.training.objectives import Classification, balanced_weights, drawn_size, ordered_losses
 from pointset.training.processes import Processes
 from pointset.zoo.classifiers import ranked
 
@@ -165,10 +165,10 @@ def solids(count: int, seed: int, points: int = 256) -> tuple[np.ndarray, list[i
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rff-max", "rff-pma"])
-def test_defaults_of_a_recipe_learn_simple_solids(name):
+def test_the_default_recipe_learns_simple_solids(name):
+    """All seven models of quick.toml reach 0.98 or more at this width, in 377 CPU seconds; these two take 48."""
     model = pointset.create_model(name, classes=3, dim=64)
-    recipe = Recipe(learning_rate=3e-3)
-    pointset.fit(model, pointset.from_arrays(*solids(120, 0)), recipe, progress=False)
+    pointset.fit(model, pointset.from_arrays(*solids(120, 0)), progress=False)
     assert pointset.evaluate(model, pointset.from_arrays(*solids(60, 1))).accuracy > 0.95
 
 
@@ -225,9 +225,7 @@ def test_sets_in_another_frame_than_those_of_the_training_are_told_of(train):
             function(model, other)
 
 
-def test_a_model_that_gives_no_finite_numbers_before_its_training_is_not_told_to_learn_slower(train):
-    with pytest.raises(PointsetError, match="the loss became nan in epoch 1: before its first step the model gave no"):
-        pointset.fit(small(temperature=1e-60), train, SHORT, progress=False)
+def test_a_loss_that_is_not_finite_asks_for_a_lower_learning_rate(train):
     with pytest.raises(PointsetError, match="lower learning_rate"):
         pointset.fit(small(), train, Recipe(epochs=1, learning_rate=1e30, batch_size=8), progress=False)
 
@@ -344,29 +342,28 @@ def unbalanced():
 
 
 def test_balanced_weights_are_one_on_average_and_rare_classes_weigh_more(unbalanced):
-    weights = class_weights("balanced", unbalanced.labels, unbalanced.classes)
+    weights = balanced_weights(unbalanced.labels, 3)
     assert weights[1] / weights[0] == pytest.approx(2)  # the root of 16 / 4
     assert (16 * weights[0] + 4 * weights[1]) / 20 == pytest.approx(1)
-    assert class_weights("lamp=2.5, chair=.5", unbalanced.labels, unbalanced.classes).tolist() == [0.5, 2.5, 1.0]
 
 
 def test_the_loss_is_weighted(unbalanced):
-    recipe = pointset.Recipe(class_weights="chair=3", label_smoothing=0.0)
+    recipe = pointset.Recipe(class_weights="balanced", label_smoothing=0.0)
     objective = Classification(unbalanced, recipe, seed=0)
     batch = next(objective.batches(0))
     output = torch.randn(len(batch.labels), 3, generator=torch.Generator().manual_seed(0))
-    weights = torch.where(batch.labels == 0, 3.0, 1.0)
+    weights = balanced_weights(unbalanced.labels, 3)[batch.labels]
     losses = torch.nn.functional.cross_entropy(output, batch.labels, reduction="none")
     torch.testing.assert_close(objective.loss(output, batch).mean, (weights * losses).sum() / weights.sum())
 
 
 @pytest.mark.parametrize(("name", "value"), [("class_weights", "balanced"), ("ordered", "soft")])
 def test_sets_of_two_classes_have_no_weight_and_no_rank(name, value, unbalanced):
-    with pytest.raises(pointset.PointsetError, match=f"{name} cannot be used with sets of two classes"):
+    with pytest.raises(pointset.PointsetError, match=f"{name} cannot be used with cutmix"):
         Classification(unbalanced, pointset.Recipe(augment=("cutmix-r",)).changed({name: value}), seed=0)
 
 
-@pytest.mark.parametrize(("weights", "smoothing"), [("chair=3", 0.1), ("chair=0", 0.0), (None, 0.1)])
+@pytest.mark.parametrize(("weights", "smoothing"), [("balanced", 0.1), (None, 0.1)])
 def test_shares_of_processes_add_up_to_the_loss_and_the_gradient_of_a_batch(weights, smoothing, unbalanced):
     recipe = pointset.Recipe(class_weights=weights, label_smoothing=smoothing, device="cpu")
     objective = Classification(unbalanced, recipe, seed=0)

@@ -119,7 +119,7 @@ def rows_by_file(
         elif cells.setdefault(name, of_row) != of_row:
             raise PointsetError(f"{option}={path} has two different rows for {quoted(name)}: delete one")
     if option == "labels" and "weight" in header:
-        warnings.warn(f"{path}: weights are not used; --class-weights has those of classes", stacklevel=2)
+        warnings.warn(f"{path}: weights are not used; --class-weights balanced weights classes", stacklevel=2)
     lacking = [column for column in wanted if not any(of_row.get(column) for of_row in cells.values())]
     if cells and lacking:
         raise PointsetError(f"{option}={path} has no {lacking[0]}: give it a column {quoted(lacking[0])}")

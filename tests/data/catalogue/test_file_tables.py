@@ -62,7 +62,7 @@ def test_tables_that_are_refused(text, words, tmp_path):
 
 def test_weights_are_not_used(tmp_path):
     (tmp_path / "table.csv").write_text("file,label,weight\nscans/b,chair,2\n")
-    with pytest.warns(UserWarning, match="table.csv: weights are not used; --class-weights has those of classes"):
+    with pytest.warns(UserWarning, match="table.csv: weights are not used; --class-weights balanced weights classes"):
         assert rows_by_file("labels", tmp_path / "table.csv", tmp_path, NAMES) == {NAMES[1]: {"label": "chair"}}
 
 
