@@ -1,19 +1,12 @@
 """The entry of the command line: settings of the process, signals, errors and exit codes. It imports nothing heavy."""
 
-import signal
-import sys
-
-IS_PROGRAM = "".join(sys.argv[:1]).endswith(("/pointset", "/pointset/__main__.py"))
-if IS_PROGRAM and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until `main`, Ctrl-C ends the process without a traceback
-
 import contextlib
 import ctypes
-import errno
 import os
 import re
+import signal
+import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
@@ -22,10 +15,8 @@ LONGEST_MESSAGE = 5000
 ENDINGS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 RESUMABLE = ("train", "compare")
 """Commands that resume the work of an earlier call."""
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Options of mallopt(3)."""
-TRIM_BYTES, MMAP_BYTES = 2**30, 2**25
-"""Free memory above which glibc returns it to the system, and size above which blocks are mapped."""
+MALLOC = {"TRIM": (-1, 2**30), "MMAP": (-3, 2**25)}
+"""Options of mallopt(3): free memory above which glibc returns it, and size above which blocks are mapped."""
 MEMORY = re.compile("allocate memory|not enough memory|out of memory", re.I)
 
 
@@ -65,11 +56,11 @@ def configure_process(fixed_threads: bool) -> None:
     if not fixed_threads and hasattr(os, "getloadavg"):
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores - round(os.getloadavg()[0]))))
-    for name, size in (("TRIM", TRIM_BYTES), ("MMAP", MMAP_BYTES)):
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None  # glibc only
+    for name, (option, size) in MALLOC.items():
         os.environ.setdefault(f"MALLOC_{name}_THRESHOLD_", str(size))  # for worker processes
-    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None:  # glibc only
-        mallopt(M_MMAP_THRESHOLD, MMAP_BYTES)
-        mallopt(M_TRIM_THRESHOLD, TRIM_BYTES)
+        if mallopt:
+            mallopt(option, size)
 
 
 def end_at_signals(hint: str) -> None:
@@ -91,14 +82,8 @@ def report(error: BaseException) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would complain at exit
         return 141
     code, message = 2, one_line(error, LONGEST_MESSAGE)
-    if isinstance(error, KeyboardInterrupt):
-        code, message = 130, "interrupted"
-    elif isinstance(error, OSError) and error.filename is not None and error.strerror:
-        from pointset.runs.atomic import why_not
-
-        name = str(error.filename)
-        shown = quoted(name) if error.errno == errno.ENAMETOOLONG else name
-        message = one_line(f"{shown} cannot be used ({why_not(Path(name), error)}): use another path", LONGEST_MESSAGE)
+    if isinstance(error, OSError) and error.filename is not None:
+        message = f"{quoted(str(error.filename), REPEATED)} cannot be used ({error.strerror}): use another path"
     elif of_memory(error):
         size = re.search(r"allocate ([\d.]+ ?(?:bytes|[KMGTPE]i?B))", str(error))
         at_once = f" ({size[1]} at once)" if size else ""

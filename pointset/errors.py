@@ -4,7 +4,6 @@ import re
 import reprlib
 import sysconfig
 import traceback
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any
@@ -28,26 +27,10 @@ class PointsetError(Exception):
     """
 
 
-def raise_together(*checks: Callable[[], object]) -> None:
-    """Run all checks, which are fast; raise one PointsetError with the messages of those that fail."""
-    faults = []
-    for check in checks:
-        try:
-            check()
-        except PointsetError as error:
-            faults.append(error)
-    messages = dict.fromkeys(map(str, faults))  # two checks may fail for one reason
-    if len(messages) == 1:
-        raise faults[0]
-    if faults:
-        raise PointsetError("; ".join(messages))
-
-
 def quoted(value: object, most: int = QUOTED) -> str:
-    """Format a value for a message: its repr, escaped, and cut to about `most` characters, at most 200.
+    """Format a value for a message: its repr, escaped, and cut in its middle to about `most` characters, at most 200.
 
-    Never fails, not even for huge or deeply nested values, or if repr fails. A long text or number is cut in its
-    middle; a path is not cut.
+    A path is not cut.
     """
     if isinstance(value, PurePath):
         return escaped(repr(str(value)))
@@ -107,17 +90,10 @@ def _escape(found: re.Match[str]) -> str:
 
 
 class _Short(reprlib.Repr):
-    """A `reprlib.Repr` with our limits, which does not fail on huge integers."""
+    """A `reprlib.Repr` with our limits."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
         self.maxstring = self.maxother = self.maxlong = most
         self.maxtuple = self.maxlist = self.maxarray = self.maxset = self.maxfrozenset = self.maxdict = most // 3
         self.maxlevel = 4
-
-    def repr_int(self, x: int, level: int) -> str:
-        """As usual, but give the number of digits of an integer that Python refuses to print."""
-        try:
-            return super().repr_int(x, level)
-        except ValueError:
-            return f"a number of about {x.bit_length() * 30103 // 100000 + 1:,} digits"

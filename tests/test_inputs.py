@@ -20,7 +20,7 @@ from pointset.data.catalogue.folders import groups_of
 from pointset.data.groups import group_keys
 from pointset.data.mixing import CutMix
 from pointset.data.preparation import Preparation
-from pointset.errors import REPEATED, escaped, one_line, place_in_own_code, quoted, raise_together
+from pointset.errors import REPEATED, escaped, one_line, place_in_own_code, quoted
 from pointset.evaluation import corrupt
 from pointset.evaluation.calibration import reliability
 from pointset.explain.faithfulness import check_explanations
@@ -278,8 +278,8 @@ class Silent:
         raise RuntimeError("nothing to say")
 
 
-LONG = ["x" * 10**6, b"\x1b" * 10**6, 10**9999, -(10**5000), nested(10**5), Silent(), np.zeros((99, 99))]
-LONG += [[10**5000] * 9, {str(n): n for n in range(9999)}, "\x1b]0;owned\x07" * 99, {"deep": nested(50)}]
+LONG = ["x" * 10**6, b"\x1b" * 10**6, nested(10**5), Silent(), np.zeros((99, 99))]
+LONG += [{str(n): n for n in range(9999)}, "\x1b]0;owned\x07" * 99, {"deep": nested(50)}]
 
 
 @pytest.mark.parametrize("value", LONG, ids=lambda value: type(value).__name__)
@@ -381,11 +381,3 @@ def test_every_option_of_the_package_refuses_a_value_of_another_type_by_its_name
         for field in fields(kind):
             with pytest.raises(PointsetError, match=rf"^{field.name} must be .*got "):
                 kind(**{field.name: object()})
-
-
-def test_one_reason_of_two_checks_is_given_once():
-    def fail() -> None:
-        raise PointsetError("no data")
-
-    with pytest.raises(PointsetError, match=r"^no data$"):
-        raise_together(fail, fail)

@@ -35,8 +35,8 @@ class ShapeFeatures(nn.Module):
     width = CELLS**3 + RINGS * LEVELS + 31 + 120 + 26 + 3 * SECTIONS
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
-        """Return the features; all points are real."""
-        X = scaled(X)
+        """Return the features of the coordinates; all points are real."""
+        X = scaled(X[..., :3])
         blocks = (_occupancy(X), _rings(X), _moments(X), distributions(X), _extents(X), _sections(X))
         return torch.cat(blocks, dim=1)
 
@@ -100,8 +100,8 @@ class SurfaceFeatures(nn.Module):
     width = 6 * HISTOGRAM_BINS * len(NEIGHBOURHOOD_SHARES) + PAIR_WIDTH + 4 * 6 + 10
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
-        """Return the features; all points are real."""
-        neighbourhoods, pairs, Q, normals = surface_histograms(scaled(X))
+        """Return the features of the coordinates; all points are real."""
+        neighbourhoods, pairs, Q, normals = surface_histograms(scaled(X[..., :3]))
         return torch.cat([*neighbourhoods, *pairs, *_slopes(Q, normals)], dim=1)
 
 

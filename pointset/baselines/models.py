@@ -31,8 +31,6 @@ PENALTY, WIDTH = 30.0, 0.3
 cross-validation on labeled_db and modelnet9_obj; see scripts/experiments/NOTES.md."""
 SHARPNESS = 8.0
 """Factor from decisions of the support vector machine to logits of a pair."""
-Told = dict[LocalFeatures, Float[Tensor, "B n d"]]
-"""Points by the kind of their local features."""
 
 
 class SupportVectors(nn.Module):
@@ -141,7 +139,7 @@ class Baseline(nn.Module):
     """logits = head(rows(X)), the rows of one or several extractors side by side.
 
     Attributes:
-        extractors: modules from clouds [B, n, 3] with Z up to rows [B, width].
+        extractors: modules from clouds [B, n, 3 + local features] with Z up to rows [B, width].
         head: see `pointset.baselines.models`.
         turn: [3, 3], turns the clouds to Z up.
         views: [k, 3, 3], turns of the clouds over which the predictions are averaged.
@@ -170,21 +168,27 @@ class Baseline(nn.Module):
         return torch.cat(self.blocks(points, mask), dim=2)[:, 0]
 
     def blocks(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> list[Float[Tensor, "B k width"]]:
-        """The rows of each extractor, of each view."""
-        turns = [self.turn @ view for view in self.views]
-        told = [self._told(cloud.float()) for cloud in batches_of_one_size(points, mask)]
-        return [torch.cat([_views(extract, sets, turns) for sets in told]) for extract in self.extractors]
+        """Return the rows of each extractor, of each view."""
+        clouds = [self._complete(cloud.float()) for cloud in batches_of_one_size(points, mask)]
+        columns = Columns(local_features=self.local_features)
+        views = [
+            [rotate(sets, (self.turn @ view).expand(len(sets), 3, 3), columns) for view in self.views]
+            for sets in clouds
+        ]
+        return [
+            torch.cat([torch.stack([extract(sets) for sets in turned], dim=1) for turned in views])
+            for extract in self.extractors
+        ]
 
-    def _told(self, points: Float[Tensor, "B n d"]) -> Told:
-        """The coordinates, and with the local features."""
-        told: Told = {"none": points[..., :3]}
-        if (kind := self.local_features) != "none":
-            features = points[..., self.inputs :]
-            if not features.shape[2]:
-                clouds = [stored_local_features(cloud, kind) for cloud in points[..., :3].cpu().numpy()]
-                features = torch.from_numpy(np.stack(clouds)).to(points)
-            told[kind] = torch.cat([told["none"], features], dim=2)
-        return told
+    def _complete(self, points: Float[Tensor, "B n d"]) -> Float[Tensor, "B n width"]:
+        """Return the coordinates and the local features, which are computed of points without them."""
+        coordinates, features = points[..., :3], points[..., self.inputs :]
+        if (kind := self.local_features) == "none":
+            return coordinates
+        if not features.shape[2]:
+            clouds = [stored_local_features(cloud, kind) for cloud in coordinates.cpu().numpy()]
+            features = torch.from_numpy(np.stack(clouds)).to(points)
+        return torch.cat([coordinates, features], dim=2)
 
     def logits(self, blocks: list[Float[Tensor, "B k width"]]) -> Float[Tensor, "B classes"]:
         """Logits for these rows: the mean over the views of log probabilities, if there are several."""
@@ -219,14 +223,8 @@ class Embedder(nn.Module):
         return self
 
     def forward(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B width"]:
-        return self.network.embed_sets(torch.cat([center_standardize(X[..., :3]), X[..., 3:]], dim=2))
-
-
-def _views(extract: nn.Module, told: Told, turns: list[Float[Tensor, "3 3"]]) -> Float[Tensor, "B k width"]:
-    """The rows of the sets, turned in each of these ways."""
-    kind = extract.kind if isinstance(extract, Embedder) else "none"
-    sets, columns = told[kind], Columns(local_features=kind)
-    return torch.stack([extract(rotate(sets, turn.expand(len(sets), 3, 3), columns)) for turn in turns], dim=1)
+        features = X[..., 3:] if self.kind != "none" else X[..., :0]
+        return self.network.embed_sets(torch.cat([center_standardize(X[..., :3]), features], dim=2))
 
 
 def points_for(model: Any, points: Float[Tensor, "B n d"]) -> Float[Tensor, "B n d"]:
@@ -258,7 +256,7 @@ def mean_log_probabilities(logits: Sequence[Float[Tensor, "B classes"]]) -> Floa
 
 
 def _make(name: str, classes: int, inputs: int, pretrained: Callable[[str], nn.Module]) -> Baseline:
-    """The baseline of a name such as "features+embedding-svm"."""
+    """The baseline of a name such as "surface+embedding-svm"."""
     extractors: list[nn.Module] = []
     for rows in name.removesuffix("-svm").split("+"):
         if rows in EMBEDDERS:
@@ -276,7 +274,6 @@ BASELINES = (
     "any-svm",
     "surface+embedding-svm",
     "surface+any-svm",
-    "features+embedding-svm",
     "features+surface+embedding-svm",
 )
 for _name in BASELINES:

@@ -1,9 +1,7 @@
 """The parser of the command line."""
 
-import re
 from collections.abc import Sequence
 from inspect import signature
-from pathlib import Path
 
 from cyclopts import App, CoercionError, CycloptsError, Parameter, UnusedCliTokensError
 
@@ -25,10 +23,6 @@ COMMANDS = (
 )
 LONG = (train.train, comparing.compare)
 """Commands with many options, of which `--help` shows those that are marked COMMON where they are declared."""
-HOME = re.compile(r"^(--[\w-]+=|)~(?=/)")
-"""The home folder in a path; most shells leave it as it is in --data=~/parts, and all do so in quotes."""
-LONGEST_WORD = 4096
-"""Characters of a word of the command line: the longest path that there is."""
 MODELS = ("model", "models")
 EVERYWHERE = "Add --json to print JSON, --debug to see the traceback of an error"
 
@@ -62,16 +56,12 @@ def run(tokens: Sequence[str]) -> None:
     Raises:
         PointsetError: the command line is wrong, or the command says so.
     """
-    if too_long := next((token for token in tokens if len(token) > LONGEST_WORD), None):
-        raise PointsetError(
-            f"{quoted(too_long)} has {len(too_long):,} characters: give a value of at most {LONGEST_WORD:,}"
-        )
     for before, token in zip(["", *tokens], tokens, strict=False):
         if token == "" or (token.startswith("--") and token.endswith("=")):
             name = token.rstrip("=") or (f"the value of {before}" if before.startswith("-") else "an argument")
             raise PointsetError(f"{name} is empty: give a value, or leave it out")
     as_json = "--json" in tokens
-    tokens = [HOME.sub(lambda start: start[1] + str(Path.home()), token) for token in tokens if token != "--json"]
+    tokens = [token for token in tokens if token != "--json"]
     app = make_app(show_all="--help-all" in tokens)
     try:
         command, bound, unparsed = app.parse_args(tokens, exit_on_error=False, print_error=False)

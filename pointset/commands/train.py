@@ -4,7 +4,6 @@ import dataclasses
 import shlex
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +15,7 @@ from pointset.commands.flags import Chosen, DataFlags, Given, ModelFlags, Recipe
 from pointset.commands.terminal import Result
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
-from pointset.errors import PointsetError, counted, one_line, raise_together
+from pointset.errors import PointsetError, counted, one_line
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.progress import write_line
 from pointset.training.recipe import Recipe
@@ -115,13 +114,11 @@ def _new(model: str, data: str, chosen: Chosen, seed: int, run: Path) -> "Traini
     from pointset.zoo.models import create_for
     from pointset.zoo.names import used_options
 
-    def check_model() -> None:
-        used = used_options(model)
-        if unused := [name for name in chosen.model if name not in used]:
-            raise PointsetError(f"{model} does not use {unused[0]}: leave it out; it uses {', '.join(sorted(used))}")
-
-    options = quick_options(data).changed(*chosen)
-    raise_together(check_model, partial(check_data, data, options.sets), partial(check_folder_path, run))
+    used, options = used_options(model), quick_options(data).changed(*chosen)
+    if unused := [name for name in chosen.model if name not in used]:
+        raise PointsetError(f"{model} does not use {unused[0]}: leave it out; it uses {', '.join(sorted(used))}")
+    check_data(data, options.sets)
+    check_folder_path(run)
     sets = load_split(data, "train", options.sets, progress=is_main())
     return create_for(sets, model, options.model, seed=seed), sets, options.recipe
 
@@ -152,7 +149,8 @@ def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run
     from pointset.training.selection import refuse_other_run, select_model
 
     options = DataOptions(points=1024, normalize="center-standardize").changed(chosen)
-    raise_together(partial(check_data, data, options), partial(refuse_other_run, run))
+    check_data(data, options)
+    refuse_other_run(run)
     sets = load_split(data, "train", options, fewer="points" not in chosen)
     best = select_model(sets, budget=budget, seed=seed, run=run, on_candidate=_show)
     tested, trained = has_test_split(sets), f"--model {shlex.quote(str(run))}"
@@ -174,7 +172,6 @@ def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run
         "groups": best.grouping.count,
         "groups_by": best.grouping.origin,
         "classes": len(sets.classes),
-        "evaluated_classes": best.evaluated,
         "sentences": sentences,
     }
     held_out = f"{'groups of ' if best.grouping else ''}training shapes that were held out"
@@ -227,9 +224,6 @@ def _group_lines(best: "ModelSelection", sets: "PointSets") -> Iterator[str]:
             "shapes are held out one by one: if several files show one object, the accuracy is too high; give --groups "
             f"{WHAT_GROUPS_TAKES}"
         )
-    if 0 < len(best.evaluated) < len(sets.classes):
-        others = one_line(", ".join(name for name in sets.classes if name not in best.evaluated), 100)
-        yield f"{len(best.evaluated)} of {len(sets.classes)} classes evaluated; none of these is held out: {others}"
 
 
 def _of_modelnet(classes: Sequence[str]) -> Iterator[str]:

@@ -112,18 +112,9 @@ def run_over_files(
     what: str,
 ) -> "tuple[list[T], dict[str, str]]":
     """What a function such as `classify_files` says of files, and the reasons by name of those that are left out."""
-    from pointset.data.readers.formats import require_shape_file
     from pointset.data.unusable import refuse_or_leave_out
     from pointset.evaluation.shape_files import Failure
 
-    unusable = {}
-    for file in files if len(files) > FEW else ():  # before minutes of work
-        try:
-            require_shape_file(file.path)
-        except PointsetError as error:
-            unusable[file.name] = str(error)
-    if len(unusable) < len(files):
-        refuse_or_leave_out(unusable, len(files) - len(unusable), reading.on_error, "files", "repair them")
     found = of_files(trained.on_device(), files, up=reading.up, remove_outliers=reading.remove_outliers)
     answered = list(followed(found, what, "shape", len(files), show=len(files) > FEW))
     results = [answer for answer in answered if not isinstance(answer, Failure)]

@@ -141,10 +141,13 @@ def run_one(run: Run) -> Run:
     """Perform a run, or read its result if it is finished; an error becomes the reason of a failure."""
     experiment = run.experiment
     try:
-        with torch_threads(experiment.threads):
+        # Recorded, because the process of the command prints warnings as lines of its own.
+        with torch_threads(experiment.threads), warnings.catch_warnings(record=True) as caught:
             run.failure_file.unlink(missing_ok=True)
             register_pickled(run.modules)
-            return run.perform()
+            ended = run.perform()
+        told = tuple(f"{run.name}: {one.message}" for one in caught if one.category is UserWarning)
+        return replace(ended, warnings=told)
     except Exception as error:  # one run must not stop the others
         known = isinstance(error, PointsetError)
         reason = one_line(error, None if known else REPEATED) or type(error).__name__
@@ -171,6 +174,8 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
         jobs = (delayed(perform)(replace(run, folder=run.folder.absolute())) for run in list(left.values()))
         try:
             for ended in run_in_workers(jobs, workers, workers.at_once(len(left), threads), threads):
+                for text in ended.warnings:
+                    warnings.warn(text, stacklevel=2)
                 yield replace(left.pop(ended.name), result=ended.result, reason=ended.reason)
         except BrokenProcessPool:
             begun = [run for run in left.values() if run.folder.exists() and not run.finished]

@@ -67,6 +67,8 @@ class Run:
     """The result, of a run that is finished."""
     reason: str = ""
     """Why the run could not be finished, or empty."""
+    warnings: tuple[str, ...] = ()
+    """Warnings of its training."""
 
     @property
     def model(self) -> str:

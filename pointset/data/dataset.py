@@ -4,7 +4,6 @@ import dataclasses
 import shlex
 import warnings
 from collections.abc import Mapping, Sequence, Set
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from pointset.data.options import MORE_POINTS, SPLITS, TABLES, DataOptions
 from pointset.data.orientation import on_one_axis, with_axis
 from pointset.data.point_cache import PointCache
 from pointset.data.point_sets import PointSets
-from pointset.errors import REPEATED, PointsetError, one_line, quoted, raise_together
+from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 
 def load_dataset(
@@ -120,7 +119,8 @@ def load_split(
 def check_data(data: str | Path, options: DataOptions) -> None:
     """Raise a PointsetError if a dataset does not exist, or a table of the options cannot be read: before slow work."""
     _, folder = locate_data(data)
-    raise_together(*(partial(read_rows, option, path, folder) for option, path in _tables(options).items()))
+    for option, path in _tables(options).items():
+        read_rows(option, path, folder)
 
 
 def _tables(options: DataOptions) -> dict[str, Path]:

@@ -29,11 +29,6 @@ from pointset.zoo.options import ModelOptions
 from pointset.zoo.predicting import predict, prepared_batches
 from pointset.zoo.pretrained import list_pretrained
 
-NO_WEIGHTS = (
-    "class_weights of the recipe weights the classes of a network, and a cloud that X holds twice counts twice; give "
-    "groups, so that copies stay together"
-)
-"""What serves in place of sample_weight."""
 NESTED: dict[str, type[Recipe | ModelOptions]] = {"recipe": Recipe, "options": ModelOptions}
 """Parameters whose fields are parameters, too, such as recipe__epochs."""
 
@@ -120,7 +115,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
                     setattr(self, name, getattr(self, name).changed(fields))
         return self
 
-    def fit(self, X: Any, y: Any, groups: Any = None, **others: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Train from the beginning.
 
         Args:
@@ -130,12 +125,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
 
         Raises:
             InputError: X or y is not what the class describes, or an option is wrong; also a ValueError.
-            TypeError: there is another argument, such as sample_weight. It is not named in the signature,
-                because scikit-learn's tools, such as `BaggingClassifier`, pass it where they see it.
         """
-        if others:
-            text = f"{type(self).__name__}.fit has no argument {quoted(next(iter(others)))}"
-            raise TypeError(f"{text}: {NO_WEIGHTS}" if "sample_weight" in others else text)
         labels = _labels(y)
         classes = np.unique(labels)
         names = [str(label) for label in classes.tolist()]

@@ -31,7 +31,7 @@ class Candidate:
     tested: int
     """Number of out-of-fold predictions."""
     seconds: float
-    """CPU seconds for the out-of-fold predictions; of a resumed training, those of all processes."""
+    """CPU seconds for the out-of-fold predictions, of this process."""
     chosen: bool = False
 
 

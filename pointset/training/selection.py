@@ -8,7 +8,7 @@ error. The selected candidate is fitted to all shapes.
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -19,14 +19,14 @@ from torch import Tensor, nn
 
 from pointset.baselines.models import mean_log_probabilities
 from pointset.configuration import check_seed
-from pointset.data.groups import WHAT_GROUPS_TAKES, Grouping, alone
+from pointset.data.groups import WHAT_GROUPS_TAKES, Grouping
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.runs import records
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.records import write_or_compare
 from pointset.training.baselines import baseline_of, extract_rows, fit_head, set_pose
-from pointset.training.checkpoints import Fitted, RunFolder, cpu_seconds
+from pointset.training.checkpoints import Fitted, RunFolder
 from pointset.training.descriptions import describe_run
 from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
 from pointset.training.fitting import fit
@@ -59,7 +59,6 @@ class _Result(TypedDict):
     origin: Literal["none", "names", "given"]
     example: str
     candidates: list[dict[str, Any]]
-    evaluated: list[str]
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,6 @@ class ModelSelection:
     """On the same shapes, if there is a network: those that it was not trained on."""
     grouping: Grouping
     """Groups of training shapes that share a fold."""
-    evaluated: tuple[str, ...]
-    """Classes with an out-of-fold prediction."""
     reason: str
     """Why it was selected, and what the budget cut."""
     sentences: tuple[str, ...] = ()
@@ -152,7 +149,6 @@ def _read_again(folder: RunFolder) -> ModelSelection:
         result["name"],
         tuple(Candidate(**row) for row in result["candidates"]),
         Grouping(np.array(result["groups"]), result["origin"], result["example"]),
-        tuple(result["evaluated"]),
         result["reason"],
         tuple(result["sentences"]),
     )
@@ -172,8 +168,6 @@ class _Selection:
         self.train, self.seed, self.folder, self.progress = train, seed, folder, progress
         self.on_candidate, self.labels = on_candidate, train.labels
         self.grouping, self.folds = draw_folds(train.grouping, self.labels, seed)
-        self.calibrated = True
-        """False if temperatures are 1, because out-of-fold predictions are not better than class frequencies."""
 
     def run(self, budget: float) -> ModelSelection:
         """Predict out of fold with each candidate, select one, and fit it to all shapes."""
@@ -194,43 +188,26 @@ class _Selection:
         usual = ENSEMBLE if plan.has_network else SVM
         name, reason = select_candidate(logits, self.labels, self.grouping.groups, usual)
         model, history = self._fit(name, svm, plan)
-        if name != SVM and self.calibrated:  # the head of the support vector machine has a temperature
+        if name != SVM:  # the head of the support vector machine has a temperature
             model.temperature = out_of_fold_temperature(logits[name], self.labels, self.grouping.groups) or 1.0
-        evaluated = self.labels[predicted(logits[name])].unique().tolist()
         selection = ModelSelection(
             Fitted(model.eval(), history, len(history)),
             name,
             tuple(dataclasses.replace(self._assess(one, logits, seconds), chosen=one == name) for one in logits),
             self.grouping,
-            tuple(self.train.classes[label] for label in evaluated),
             reason + plan.cut(budget, self.train),
-            tuple(self._sentences(plan)),
+            tuple(self._sentences(model)),
         )
         return selection if self.folder is None else self._saved(selection, plan.steps, self.folder)
 
     def _svm_out_of_fold(self, svm: nn.Module) -> Tensor:
-        """Fit the support vector machine to all shapes, and return its out-of-fold logits at its temperature.
-
-        Groups are dropped if the predictions for unseen groups are not better than class frequencies.
-        """
+        """Fit the support vector machine to all shapes, and return its out-of-fold logits at its temperature."""
         baseline = baseline_of(svm)
         assert baseline is not None
         set_pose(baseline, self.train)
         blocks = extract_rows(baseline, self.train, self.progress)
-
-        def out_of_fold() -> Tensor:
-            folds, groups = self.folds.numpy(), self.grouping.groups
-            return fit_head(baseline, blocks, self.labels, folds, groups, FOLDS, self.progress)
-
-        logits = out_of_fold()
-        tested = predicted(logits)
-        if tested.any() and out_of_fold_temperature(logits, self.labels, self.grouping.groups) is None:
-            self.calibrated = False
-            if self.grouping:
-                self.grouping, self.folds = draw_folds(alone(len(self.labels)), self.labels, self.seed)
-                logits = out_of_fold() * baseline.head.temperature
-            baseline.head.temperature = torch.ones(())
-        return logits
+        folds, groups = self.folds.numpy(), self.grouping.groups
+        return fit_head(baseline, blocks, self.labels, folds, groups, FOLDS, self.progress)
 
     def _plan(self, budget: float, spent: float) -> Plan:
         """Return the plan for the network, which a resumed training reads again."""
@@ -244,29 +221,26 @@ class _Selection:
 
     def _network_out_of_fold(self, plan: Plan) -> tuple[Tensor, float]:
         """Return the out-of-fold logits of the folds of the plan, NaN for the others, and the CPU seconds."""
-        began, seconds = time.process_time(), plan.seconds
+        began = time.process_time()
         logits = torch.full((len(self.train), len(self.train.classes)), torch.nan)
         for fold in range(plan.folds):
             inside = self.folds == fold
             if inside.any():
                 others = self.train.subset((~inside).nonzero().flatten())
-                network, earlier = self._fit_network(others, plan.steps, f"fold-{fold}")
-                seconds += earlier
+                network = self._fit_network(others, plan.steps, f"fold-{fold}")
                 logits[inside] = predict(network.model, self.train.subset(inside.nonzero().flatten())).logits.cpu()
-        return logits, seconds + time.process_time() - began
+        return logits, plan.seconds + time.process_time() - began
 
-    def _fit_network(self, sets: PointSets, steps: int, name: str) -> tuple[Fitted, float]:
-        """Return a network that is fitted to sets, and the CPU seconds of interrupted processes."""
+    def _fit_network(self, sets: PointSets, steps: int, name: str) -> Fitted:
         network, recipe = new_network(self.train, self.seed), transfer_recipe(self.train, steps=steps)
         run = None if self.folder is None else self.folder.path / name
-        earlier = 0.0 if run is None else cpu_seconds(RunFolder(run).history_if_any())
-        return fit(network, sets, recipe, seed=self.seed, run=run, progress=self.progress), earlier
+        return fit(network, sets, recipe, seed=self.seed, run=run, progress=self.progress)
 
     def _fit(self, name: str, svm: nn.Module, plan: Plan) -> tuple[Any, list[dict[str, Any]]]:
         """Return the selected candidate, fitted to all shapes, and the history of its network."""
         model, history = svm, []
         if plan.has_network and (name != SVM or self.folder is not None):  # a run has a network to draw and to export
-            network = self._fit_network(self.train, plan.steps, NETWORK)[0]
+            network = self._fit_network(self.train, plan.steps, NETWORK)
             if name != SVM:
                 model, history = network.model, network.history
         if name == ENSEMBLE:
@@ -277,21 +251,16 @@ class _Selection:
     def _assess(self, name: str, logits: dict[str, Tensor], seconds: dict[str, float]) -> Candidate:
         return assess(name, logits[name], self.labels, self.grouping.groups, seconds[name])
 
-    def _sentences(self, plan: Plan) -> list[str]:
-        """Return remarks on groups that were dropped, and on inputs that a candidate does not use."""
-        sentences = []
+    def _sentences(self, model: Any) -> Iterator[str]:
+        """Yield remarks on groups that were dropped, and on probabilities without a temperature."""
         if self.train.grouping and not self.grouping:
-            sentences.append(
-                "folds are drawn without groups: with them a class has no training shape, or predictions are not "
-                f"better than class frequencies: the accuracy may be optimistic; give --groups {WHAT_GROUPS_TAKES}"
+            yield (
+                "folds are drawn without groups, because with them a class has no training shape: the accuracy may be "
+                f"optimistic; give --groups {WHAT_GROUPS_TAKES}"
             )
-        if not self.calibrated:
-            sentences.append("probabilities are not calibrated: the temperature is 1")
-        if self.train.inputs > 3:
-            unused = ", ".join(self.train.options.features)
-            used = f"; only {NETWORK} uses {unused}" * plan.has_network
-            sentences.append(f"{SVM} reads coordinates alone, without {unused}{used}")
-        return sentences
+        baseline = baseline_of(model)
+        if (model.temperature if baseline is None else float(baseline.head.temperature)) == 1.0:
+            yield "probabilities are not calibrated: the temperature is 1"
 
     def _saved(self, selection: ModelSelection, steps: int, folder: RunFolder) -> ModelSelection:
         """Return the selection with the weights of its finished run."""
@@ -299,7 +268,7 @@ class _Selection:
         recipe = transfer_recipe(self.train, steps=max(steps, 1))
         if not folder.finished:
             folder.describe(describe_run(model, self.train, recipe, self.seed))
-            fields = {name: getattr(selection, name) for name in ("name", "reason", "sentences", "evaluated")}
+            fields = {name: getattr(selection, name) for name in ("name", "reason", "sentences")}
             groups = {"groups": grouping.groups.tolist(), "origin": grouping.origin, "example": grouping.example}
             candidates = [dataclasses.asdict(candidate) for candidate in selection.candidates]
             records.write_json(folder.path / RESULT, fields | groups | {"candidates": candidates})

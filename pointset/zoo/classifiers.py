@@ -1,6 +1,5 @@
 """Classifiers of point sets: head(pool(encoder(X))), and context models with the same methods."""
 
-import html
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -89,10 +88,6 @@ class Classifier(nn.Module):
 
     def __str__(self) -> str:
         return nn.Module.__repr__(self)
-
-    def _repr_html_(self) -> str:
-        line, layers = html.escape(repr(self)), html.escape(str(self))
-        return f"<details><summary>{line}</summary><pre>{layers}</pre></details>"
 
     def embed(self, points: Clouds, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
         """Return an embedding of each cloud, float32 [B, d]: similar shapes have similar embeddings; see `predict`.

@@ -197,7 +197,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
 def set_preparation(model: nn.Module, classes: Sequence[str], preparation: Preparation) -> None:
     """Give a model the preparation of its training sets, and a zoo model their classes, for predictions."""
     if not isinstance(model, Classifier):
-        object.__setattr__(model, "preparation", preparation)
+        model.preparation = preparation  # type: ignore[assignment]
     else:
         model.preparation = replace(preparation, local_features=model.local_features)
         model.temperature, model.training_distribution = 1.0, None

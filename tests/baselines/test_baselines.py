@@ -96,11 +96,11 @@ def test_held_out_logits_are_of_heads_that_were_fitted_without_the_fold():
 def test_rows_are_the_same_from_points_alone(how):
     """Beside rounding: the local features come from the pool or, for bare points, from the model."""
     sets = make_sets(shapes=2, points=200).normalized(how)
-    model = pointset.create_model("features+embedding-svm", classes=3)
+    model = pointset.create_model("features+surface+embedding-svm", classes=3)
     baseline = model.model
     set_pose(baseline, sets)
     of_pool, alone = extract_rows(baseline, sets, progress=False), baseline.blocks(sets.points)
-    assert len(of_pool) == 1 + len(EMBEDDERS["embedding"])
+    assert len(of_pool) == 2 + len(EMBEDDERS["embedding"])
     for known, found in zip(of_pool, alone, strict=True):
         assert (known - found).norm() < 0.02 * known.norm()
 

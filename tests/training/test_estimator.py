@@ -257,10 +257,6 @@ def test_words_of_scikit_learn_are_answered_and_options_without_an_effect_refuse
     for options in ({"options": ModelOptions(dim=64)}, {"recipe": Recipe(epochs=2)}):
         with pytest.raises(InputError, match=r"has no effect on model='features-svm': leave it out, or name a network"):
             PointSetClassifier("features-svm", **options).fit(X, y)
-    with pytest.raises(TypeError, match=r"no argument 'sample_weight': class_weights .* a cloud that X holds twice"):
-        make_pipeline(small()).fit(X, y, pointsetclassifier__sample_weight=np.ones(len(X)))
-    with pytest.raises(TypeError, match=r"no argument 'epochs'$"):
-        small().fit(X, y, epochs=2)
     assert not has_fit_parameter(small(), "sample_weight"), "tools that weight samples pass none"
     with pytest.raises(InputError, match="labels of the types int, str: give labels of one type"):
         small().fit(X[:2], np.array(["x", 1], dtype=object))

@@ -65,33 +65,6 @@ def test_groups_without_a_held_out_error_make_a_class_as_certain_as_so_many_shap
     assert candidate.log_loss > -math.log((count + 1) / (count + 2)) - 1e-6
 
 
-@pytest.mark.parametrize(
-    ("groups", "said"),
-    [
-        (lambda labels: [f"{label}{row // 4}" for row, label in enumerate(labels)], True),
-        (lambda labels: range(len(labels)), False),
-    ],
-)
-def test_groups_whose_predictions_are_no_better_than_class_frequencies_are_dropped(groups, said, monkeypatch):
-    """Groups of one class and one look: what is learned of the others says nothing of them."""
-    labels = [0, 1] * 8
-    clouds = np.stack([bumpy(row // 4, 64, row) for row in range(16)])
-    train = pointset.from_arrays(clouds, labels, normalize="center-standardize").grouped(groups(labels))
-    kept = selection.out_of_fold_temperature
-
-    def temperature(logits, labels, groups):
-        return None if len({*groups.tolist()}) < len(labels) else kept(logits, labels, groups)
-
-    monkeypatch.setattr(selection, "out_of_fold_temperature", temperature)
-    best = select_model(train, budget=0.001, progress=False)
-    assert bool(best.sentences) is said or not said
-    if said:
-        assert not best.grouping
-        assert "folds are drawn without groups" in best.sentences[0]
-        assert "the accuracy may be optimistic; give --groups a CSV table" in best.sentences[0]
-        assert float(best.fitted.model.model.head.temperature) == best.fitted.model.temperature == 1
-
-
 def test_where_no_shape_can_be_held_out_no_accuracy_is_printed(tmp_path, capsys):
     data = write_shapes(tmp_path / "data", shapes=3)
     command = ("train", "--data", data, "--points", "32", "--groups", "2", "--budget", "1s", "--run", tmp_path / "run")
@@ -102,23 +75,6 @@ def test_where_no_shape_can_be_held_out_no_accuracy_is_printed(tmp_path, capsys)
     assert "svm      fitted, and not evaluated: no shape can be held out, " in said.err
     assert " 0.0" not in said.out + said.err
     assert json.loads(succeed(capsys, "evaluate", "--model", tmp_path / "run", "--json"))["accuracy"] > 0.5
-
-
-def test_classes_without_an_out_of_fold_prediction_are_counted(tmp_path, capsys):
-    data = write_shapes(tmp_path / "data")
-    for file in sorted((data / "train" / "flat").iterdir())[1:]:
-        file.unlink()
-    command = ("--data", data, "--points", "32", "--groups", "none", "--budget", "1s", "--run", tmp_path / "run")
-    said = succeed(capsys, "train", *command)
-    assert "1 of 2 classes evaluated; none of these is held out: flat" in said
-    assert "mean-class accuracy %" in said
-
-
-def test_inputs_that_a_candidate_does_not_use_are_named(train):
-    features = {"intensity": np.ones((len(train), train.size))}
-    sets = pointset.from_arrays(train.points.numpy(), train.labels.tolist(), features=features)
-    best = select_model(sets, budget=0.001, progress=False)
-    assert best.sentences == ("svm reads coordinates alone, without intensity",)
 
 
 @pytest.mark.parametrize("flags", [("rff-max", "--epochs", "1"), ("--budget", "1s")])
@@ -210,29 +166,6 @@ def test_train_without_a_model_gives_a_run_that_can_be_used_and_resumed(data, tm
     assert names == ["svm", "network", "ensemble"]
     assert model.temperature == again.temperature == description["temperature"] != 1
     assert description["data"]["normalize"] == "center-standardize"
-
-
-def test_the_seconds_of_a_resumed_network_are_those_of_all_processes(train, tmp_path, monkeypatch):
-    monkeypatch.setattr(Plan, "within", lambda *_: Plan(steps=8, folds=2, seconds=100.0))
-    monkeypatch.setattr(fine_tuning, "FEWEST_STEPS", 8)
-    run = tmp_path / "run"
-
-    def resume(stop):
-        with monkeypatch.context() as patched:
-            if stop:
-                patched.setattr(selection, "select_candidate", lambda *_: 1 / 0)
-            return select_model(train, run=run, progress=False)
-
-    with pytest.raises(ZeroDivisionError):
-        resume(stop=True)
-    for fold in (0, 1):
-        history = run / f"fold-{fold}" / "history.jsonl"
-        rows = [json.loads(line) | {"processor_seconds": 1000.0} for line in history.read_text().splitlines()]
-        history.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    seconds = {candidate.name: candidate.seconds for candidate in resume(stop=False).candidates}
-    assert seconds["network"] == pytest.approx(100 + 2 * 1000 * len(rows), abs=100)
-    assert seconds["network"] > 2100
-    assert seconds["svm"] < 100
 
 
 @pytest.mark.slow
@@ -379,7 +312,7 @@ def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, c
     ],
 )
 def test_where_names_end_in_numbers_and_tell_no_groups_the_option_is_named(source, name, groups, said):
-    best = SimpleNamespace(grouping=alone(16), evaluated=())
+    best = SimpleNamespace(grouping=alone(16))
     names = [name.format(row // 2, row % 2) for row in range(16)]
     sets = SimpleNamespace(
         names=names, source=source, classes=(), grouping=alone(16), options=pointset.DataOptions(groups=groups)
