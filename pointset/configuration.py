@@ -38,10 +38,6 @@ SizeRange = Annotated[
     tuple[PointCount, PointCount],
     Meta(description="two numbers of points, the fewest and the most, each from 1 to 10,000,000"),
 ]
-Length = Annotated[int, Meta(ge=1, le=10**9, description="a whole number from 1 to 1,000,000,000")]
-"""Length of a training, in any unit: 10^9 steps of a millisecond take over ten days."""
-BatchSize = Annotated[int, Meta(ge=1, le=10**6, description="a whole number from 1 to 1,000,000")]
-"""Sets per batch."""
 Cores = Annotated[int, Meta(ge=1, le=4096, description="a whole number from 1 to 4,096")]
 """Number of threads or processes."""
 Positive = Annotated[float, Meta(gt=0, le=FINITE, description="a finite number above 0")]

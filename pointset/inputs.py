@@ -1,7 +1,7 @@
 """Points, masks and indices as users give them, as tensors; errors have the expected and the given types and shapes."""
 
 from collections.abc import Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,8 +38,7 @@ def check_clouds(points: Any, mask: Any = None, *, features: bool = False) -> No
     if not floating or not (points.shape[2] == 3 or (features and points.shape[2] > 3)):
         alone = ": for one cloud give points[None]" if getattr(points, "ndim", 0) == 2 else ""
         raise InputError(f"points must be a floating tensor [B, n, 3], got {described(points)}{alone}")
-    if mask is not None and not is_mask(mask, points):
-        raise mask_error(mask, points)
+    as_mask(mask, points)
 
 
 def as_places(name: str, places: Any, count: int) -> Tensor:
@@ -56,16 +55,6 @@ def as_places(name: str, places: Any, count: int) -> Tensor:
     if len(outside):
         raise InputError(f"{name} has {int(outside[0])}, and there are {count:,}, counted from 0")
     return indices.to(torch.int64)
-
-
-def is_mask(mask: Any, points: Tensor) -> TypeGuard[Tensor]:
-    """Return True if `mask` is a bool tensor [..., n] for points [..., n, d]."""
-    return isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == points.shape[:-1]
-
-
-def mask_error(mask: Any, points: Tensor) -> InputError:
-    """Return the error for a value that is not a mask of points [..., n, d]."""
-    return InputError(f"mask must be bool {list(points.shape[:-1])}, True at real points, got {described(mask)}")
 
 
 def require_unmasked(values: Any) -> None:
@@ -135,6 +124,6 @@ def as_mask(mask: Any, points: Tensor) -> Tensor | None:
     """Convert a mask bool [..., n] of points [..., n, d] to a tensor, or raise an InputError; None stays None."""
     if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
         mask = torch.from_numpy(mask.copy()).to(points.device)
-    if mask is not None and not is_mask(mask, points):
-        raise mask_error(mask, points)
-    return mask
+    if mask is None or (isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == points.shape[:-1]):
+        return mask
+    raise InputError(f"mask must be bool {list(points.shape[:-1])}, True at real points, got {described(mask)}")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pointset.configuration import COMMON, BatchSize, Checked, Length, NonNegative, Positive, Share, SizeRange
+from pointset.configuration import COMMON, Checked, Count, NonNegative, Positive, Share, SizeRange
 from pointset.errors import PointsetError
 
 USUAL_EPOCHS, USUAL_STEPS = 50, 1200
@@ -30,13 +30,13 @@ class Recipe(Checked):
         pointset.errors.PointsetError: patience=5 needs a validation split: set validation, such as 0.1
     """
 
-    epochs: Annotated[Length | None, COMMON] = None
+    epochs: Annotated[Count | None, COMMON] = None
     """Passes over the training shapes; None takes 50, and as many more as 1,200 steps need."""
-    steps: Length | None = None
+    steps: Count | None = None
     """Total number of optimizer steps, instead of `epochs`; the last epoch may be incomplete."""
-    least_steps: Length | None = None
+    least_steps: Count | None = None
     """Least number of steps: with few shapes there are more epochs than `epochs`."""
-    batch_size: BatchSize = 32
+    batch_size: Count = 32
     """Shapes per step."""
     train_points: SizeRange | None = None
     """Minimum and maximum size of training sets: each batch draws a size between them, uniform on a logarithmic scale.
@@ -59,7 +59,7 @@ class Recipe(Checked):
     function of (step, steps) that returns the factor of the learning rate, without a warm-up."""
     warmup: Share = 0.05
     """Share of all steps in which the learning rate rises linearly from zero."""
-    step_every: Length = 20_000
+    step_every: Count = 20_000
     """Steps between the drops of schedule "step"."""
     step_factor: Positive = 0.3
     """Factor of the learning rate at each drop of schedule "step"."""
@@ -85,7 +85,7 @@ class Recipe(Checked):
     refers to the class with more points."""
     validation: Annotated[Share, COMMON] = 0.0
     """Share of the training shapes, class by class, that is held out for validation and early stopping."""
-    patience: Length | None = None
+    patience: Count | None = None
     """Stop after this number of epochs without a better validation accuracy, and keep the best; needs `validation`."""
     precision: Precision = "float32"
     """Precision of matrix products in training. "bfloat16" is mixed precision (weights, sums and losses stay float32).
