@@ -12,11 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from pointset.baselines.models import BASELINES, EMBEDDERS
-from pointset.configuration import check
 from pointset.data.arrays import FLAT, as_array
-from pointset.data.axes import Axis, rotate_up
 from pointset.data.normalize import log_size
-from pointset.data.options import NORMALS
 from pointset.data.preparation import Preparation
 from pointset.data.readers.clouds import Cloud, require_cloud
 from pointset.data.readers.meshes import Mesh
@@ -71,7 +68,6 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
         model: the folder of a run, or the name of a pretrained model. Or the features of the baselines: "features",
             "surface", "embedding" (of four pretrained models), or "size", which all others remove: the log of a cloud's
             root mean square radius; or several of these, such as "features+surface+size".
-        up: the axis that points up in arrays; they are rotated to that of the model's shapes, as files are.
         device: see `pointset.fit`.
 
     Attributes:
@@ -86,32 +82,26 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
         (8,)
     """
 
-    def __init__(self, model: str = EMBEDDERS["embedding"][0], up: Axis = "z", device: str = "auto") -> None:
-        self.model, self.up, self.device = model, up, device
+    def __init__(self, model: str = EMBEDDERS["embedding"][0], device: str = "auto") -> None:
+        self.model, self.device = model, device
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Load the model; X is not used.
 
         Raises:
-            InputError: the model does not exist, or `up` is not an axis; a PointsetError and a ValueError.
+            InputError: the model does not exist; a PointsetError and a ValueError.
         """
         rows = [name for name in str(self.model).split("+") if name != "size"]
         baseline = f"{'+'.join(rows)}-svm"
         self.model_: Any = None
-        self.model_up_: Axis = "z"
-        self._has_normals = False
         with value_errors():
-            check("up", self.up, Axis)
             if baseline in BASELINES:
                 self.model_ = create_model(baseline, classes=2)
             elif rows:
                 try:
                     self.model_ = load_model(self.model)
                 except PointsetError as error:
-                    others = "" if Path(self.model).exists() else ", or rows such as features or surface+size"
-                    raise PointsetError(f"{error}{others}") from error
-                self.model_up_ = self.model_.preparation.up
-                self._has_normals = NORMALS in self.model_.preparation.features
+                    raise PointsetError(f"{error}, or rows such as features or surface+size") from error
         self._size = self.model == "size" or (baseline in BASELINES and "size" in self.model.split("+"))
         self.n_features_in_ = self.model_.inputs if rows else 3
         return self
@@ -133,7 +123,7 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
     def _rows(self, X: Any) -> np.ndarray:
         blocks = []
         with value_errors():
-            clouds = [self._rotated(index, cloud) for index, cloud in enumerate(clouds_of(X))]
+            clouds = [self._checked(index, cloud) for index, cloud in enumerate(clouds_of(X))]
             if self.model_ is not None:
                 blocks.append(np.asarray(self.model_.to(find_device(self.device)).embed(clouds)))
             if self._size:
@@ -141,7 +131,7 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
                 blocks.append(torch.cat(sizes).float().numpy()[:, None])
         return np.hstack(blocks)
 
-    def _rotated(self, index: int, cloud: Any) -> Any:
+    def _checked(self, index: int, cloud: Any) -> Any:
         if isinstance(cloud, SHAPE_KINDS):
             is_network = isinstance(self.model_, SetClassifier)
             return cloud if is_network else Preparation(points=FILE_POINTS).prepare(cloud).raw
@@ -152,7 +142,7 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
             require_cloud(rows[:, :3])  # also what has a size alone
         except PointsetError as error:
             raise InputError(f"cloud {index}: {error}") from error
-        return rotate_up(rows, self.up, self.model_up_, normals=self._has_normals)
+        return rows
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

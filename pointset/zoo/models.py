@@ -178,7 +178,7 @@ def _with_new_classes(
     """Return the weights with the model's own last layer, but for those of the classes that both have, by name."""
     if not isinstance(model, SetClassifier):
         raise PointsetError("only models with an encoder and a pooling can be fine-tuned for other classes")
-    layer, shared = f"head.{len(model.head) - 1}.", [name for name in wanted if name in known]
+    layer, shared = f"head.{len(list(model.head.children())) - 1}.", [name for name in wanted if name in known]
     new = {name: tensor.clone() for name, tensor in model.state_dict().items() if name.startswith(layer)}
     for name, tensor in new.items():
         tensor[[wanted.index(one) for one in shared]] = weights[name][[known.index(one) for one in shared]].to(tensor)

@@ -209,12 +209,9 @@ def test_clouds_without_a_row_are_refused(model, change, words, X):
         PointSetEmbedding(model).fit(X).transform(change(X))
 
 
-@pytest.mark.parametrize(
-    ("options", "words"), [({"model": "featurs"}, "or rows such as features"), ({"up": "w"}, "up")]
-)
-def test_an_embedding_of_wrong_options_is_refused(options, words, X):
-    with pytest.raises(ValueError, match=words):
-        PointSetEmbedding(**options).fit(X)
+def test_an_embedding_of_an_unknown_model_is_refused(X):
+    with pytest.raises(ValueError, match="or rows such as features"):
+        PointSetEmbedding("featurs").fit(X)
 
 
 ELSEWHERE = """import sys, joblib, numpy as np
