@@ -107,7 +107,7 @@ def cards_page() -> str:
             "Licence": card.licence,
             "Cite": card.citation,
             "Described at": f"<{card.homepage}>" if card.homepage else "",
-            "Known defects": " ".join(card.defects),
+            "Known defects": " ".join(f"{defect}." for defect in card.defects),
         }
         lines = [f"{key}\n: {value}\n" for key, value in rows.items() if value]
         blocks += [f"## {card.title}", card.summary, *lines]
