@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -118,11 +118,18 @@ def is_padding(rest: bytes | np.ndarray) -> bool:
     return bool(np.isin(np.frombuffer(rest, np.uint8), list(b"\0\r\n")).all())
 
 
-def warn_of_rest(path: str | Path, rest: bytes | np.ndarray, what: str = "bytes") -> None:
+def warn_of_rest(path: str | Path, rest: Any, what: str = "bytes") -> None:
     """Warn of what follows the data of a file, unless it is padding."""
     if len(rest) and not (what == "bytes" and is_padding(rest)):
         message = f"has {len(rest):,} {what} more than its header says, which are not read"
         warnings.warn(f"{path}: {message}", stacklevel=3)
+
+
+def take_declared(path: str | Path, entries: Any, count: int, what: str = "bytes") -> Any:
+    """Return the bytes or other entries that a file declares; refuse fewer, and warn of more, unless it is padding."""
+    require_count(min(len(entries), count), count, what)
+    warn_of_rest(path, entries[count:], what)
+    return entries[:count]
 
 
 @contextmanager

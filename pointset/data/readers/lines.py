@@ -50,10 +50,8 @@ class Rows(NamedTuple):
         widths = np.array([len(line.split()) for line in self.lines], np.int64)
         numbers = _flat_numbers(b"\n".join(self.lines), kind)
         if numbers is None:
-            what = "whole numbers" if kind is np.int64 else "only numbers"
-            right = np.array([_flat_numbers(line, kind) is not None for line in self.lines])
-            self.require(right, f"expected {what}")
-            numbers = np.empty(0)
+            first = next(row for row, line in enumerate(self.lines) if _flat_numbers(line, kind) is None)
+            self.fail(first, f"expected {'whole' if kind is np.int64 else 'only'} numbers")
         return numbers, widths
 
     def coordinates(self, widths: tuple[int, ...], expected: str) -> np.ndarray:
@@ -88,7 +86,7 @@ def number_table(lines: list[bytes], kind: type = np.float64) -> np.ndarray | No
     if not block.strip() or block.translate(None, _NUMBERS):  # numpy reads more than decimals
         return None
     try:
-        table = np.loadtxt(io.BytesIO(block), kind, comments=None, ndmin=2)
+        table: np.ndarray = np.loadtxt(io.BytesIO(block), kind, comments=None, ndmin=2)
     except ValueError:
         return None
     return table if len(table) == len(lines) else None

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from pointset.data.readers.clouds import COLOR_COLUMNS, Columns, named_columns
-from pointset.data.readers.formats import require_count, warn_of_rest
+from pointset.data.readers.formats import require_count, take_declared
 from pointset.errors import PointsetError, quoted, require_extra
 from pointset.runs.files import read_file, require_unpackable
 
@@ -36,9 +36,7 @@ def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     if data[1] == b"ascii":
         columns = _text_columns(path, body, kind, count)
     elif data[1] == b"binary":
-        require_count(min(len(body) // kind.itemsize, count), count, "points")
-        warn_of_rest(path, body[count * kind.itemsize :])
-        records = np.frombuffer(body, kind, count)
+        records = np.frombuffer(take_declared(path, body, count * kind.itemsize), kind)
         columns = {name: records[name] for name in kind.names or ()}
     elif data[1] == b"binary_compressed":
         columns = _unpacked_columns(path, body, kind, count)
@@ -72,9 +70,7 @@ def _text_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict[s
     table = np.empty((0, len(names)))
     if body.strip():
         table = np.loadtxt(io.BytesIO(body), np.float64, comments=None, ndmin=2)
-    require_count(min(len(table), count), count, "points")
-    warn_of_rest(path, table[count:], "lines")
-    columns = dict(zip(names, table[:count].T, strict=True))
+    columns = dict(zip(names, take_declared(path, table, count, "points").T, strict=True))
     return {name: column if kind[name].kind == "f" else column.astype(kind[name]) for name, column in columns.items()}
 
 
@@ -84,14 +80,11 @@ def _unpacked_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> di
     import lzf
 
     packed, unpacked = np.frombuffer(body, "<u4", 2).tolist()
-    require_count(min(len(body) - 8, packed), packed, "bytes")
     require_unpackable(path, unpacked)
-    stored = unpacked // kind.itemsize
-    require_count(min(stored, count), count, "points")
-    warn_of_rest(path, body[8 + packed :])
-    warn_of_rest(path, np.arange(count, stored), "points")
-    content = lzf.decompress(body[8 : 8 + packed], unpacked) or b""
+    content = lzf.decompress(take_declared(path, body[8:], packed), unpacked) or b""
     require_count(len(content), unpacked, "bytes")
+    stored = unpacked // kind.itemsize
+    take_declared(path, range(stored), count, "points")
     columns, start = dict[str, np.ndarray](), 0
     for name in kind.names or ():
         columns[name] = np.frombuffer(content, kind[name], stored, start)[:count]

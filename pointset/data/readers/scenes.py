@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pointset.data.readers.formats import require_count, warn_of_rest
+from pointset.data.readers.formats import take_declared
 from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError, counted
 
@@ -34,11 +34,10 @@ def parse_scene(content: bytes, name: str) -> Mesh:
         if len(content) < 20 or content[:4] != b"glTF":
             raise PointsetError("expected a .glb file, which begins with the word glTF")
         _, length, chunk = struct.unpack_from("<3I", content, 4)
-        require_count(min(len(content), length), length, "bytes")
-        warn_of_rest(name, content[length:])
+        content = take_declared(name, content, length)
         text = json.dumps(_readable(json.loads(content[20 : 20 + chunk]), name)).encode()
         text += b" " * (-len(text) % 4)
-        rest = content[20 + chunk : length]
+        rest = content[20 + chunk :]
         content = struct.pack("<4s2I2I", b"glTF", 2, 20 + len(text) + len(rest), len(text), 0x4E4F534A) + text + rest
     with np.errstate(all="ignore"):
         scene: Any = trimesh.load_scene(

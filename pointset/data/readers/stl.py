@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from pointset.data.readers.formats import require_count, warn_of_rest
+from pointset.data.readers.formats import take_declared
 from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError
 
@@ -32,9 +32,8 @@ def parse_stl(content: bytes, name: str) -> Mesh:
         if not count and fit:
             warnings.warn(f"{name}: counts no triangle in its header, and has {fit:,}", stacklevel=2)
             count = fit
-        require_count(min(fit, count), count, "triangles")
-        warn_of_rest(name, content[_HEADER + count * _RECORD.itemsize :])
-        corners = np.frombuffer(content, _RECORD, count, _HEADER)["corners"]
+        records = take_declared(name, content[_HEADER:], count * _RECORD.itemsize)
+        corners = np.frombuffer(records, _RECORD)["corners"]
     return Mesh(corners.reshape(-1, 3), np.arange(corners.size // 3).reshape(-1, 3))
 
 

@@ -26,7 +26,7 @@ from pointset.data.readers.clouds import (
     unnamed_columns,
     usual_name,
 )
-from pointset.data.readers.formats import require_count, warn_of_rest
+from pointset.data.readers.formats import take_declared
 from pointset.data.readers.lines import UTF_16
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.files import read_file, require_unpackable
@@ -58,9 +58,7 @@ def npy_columns(path: Path, features: Sequence[str]) -> Columns:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     if not isinstance(array, np.memmap):
         raise PointsetError("expected one array, found an archive")
-    content, end = np.memmap(path, np.uint8, "r"), array.offset + array.nbytes
-    require_count(min(len(content), end), end, "bytes")
-    warn_of_rest(path, content[end:])
+    take_declared(path, np.memmap(path, np.uint8, "r"), array.offset + array.nbytes)
     return _columns(array, features)
 
 
@@ -115,9 +113,7 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
             raise
         table, names = numeric
     if count is not None:
-        require_count(min(len(table), count), count, "points")
-        warn_of_rest(path, table[count:], "lines")
-        table = table[:count]
+        table = take_declared(path, table, count, "points")
     width = table.shape[1]
     if names and len(names) != width:
         found = f"has {len(names)} names of columns, {quoted(', '.join(names))}, and {width} numbers in a line"
