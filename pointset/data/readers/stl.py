@@ -23,8 +23,9 @@ def parse_stl(content: bytes, name: str) -> Mesh:
     """
     count = int.from_bytes(content[_HEADER - 4 : _HEADER], "little")
     fit = max(0, len(content) - _HEADER) // _RECORD.itemsize
-    text = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if len(content) != _HEADER + count * _RECORD.itemsize and _CORNER.search(text):
+    is_sized = len(content) == _HEADER + count * _RECORD.itemsize
+    text = b"" if is_sized else content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if _CORNER.search(text):
         corners = _corners_of_text(text, name)
     else:
         if len(content) < _HEADER:
@@ -32,7 +33,7 @@ def parse_stl(content: bytes, name: str) -> Mesh:
         if not count and fit:
             warnings.warn(f"{name}: counts no triangle in its header, and has {fit:,}", stacklevel=2)
             count = fit
-        records = take_declared(name, content[_HEADER:], count * _RECORD.itemsize)
+        records = take_declared(name, memoryview(content)[_HEADER:], count * _RECORD.itemsize)
         corners = np.frombuffer(records, _RECORD)["corners"]
     return Mesh(corners.reshape(-1, 3), np.arange(corners.size // 3).reshape(-1, 3))
 
