@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -54,7 +55,7 @@ class Rows(NamedTuple):
             self.fail(first, f"expected {'whole' if kind is np.int64 else 'only'} numbers")
         return numbers, widths
 
-    def coordinates(self, widths: tuple[int, ...], expected: str) -> np.ndarray:
+    def coordinates(self, widths: Sequence[int], expected: str) -> np.ndarray:
         """Return the first three numbers of each line [lines, 3], which has as many numbers as one of the widths."""
         table = number_table(self.lines)
         if table is None or table.shape[1] not in widths:

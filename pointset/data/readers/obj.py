@@ -5,45 +5,36 @@ with corners `a`, `a/b`, `a//c` or `a/b/c`. The first number of a corner is the 
 vertices of the file from 1, and -1 is the last vertex above the face. Polygons are triangulated
 (`pointset.data.readers.meshes`). Vertices alone are a point cloud, with their colors and as many normals `vn`.
 
-A backslash at the end of a line joins the next one, except in names, where it is a character of a path. Everything else
-that describes no surface is ignored, with a warning for unknown keywords. The rest is refused with its line, because a
-guess could silently give a wrong mesh.
+A backslash at the end of a line joins the next one, except in names, where it is a character of a path. Other keywords
+are ignored. What is wrong is refused with its line, because a guess could silently give a wrong mesh.
 """
 
 import re
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from pointset.data.readers.clouds import AXES, COLOR_COLUMNS, NORMAL_COLUMNS, Columns
-from pointset.data.readers.lines import Rows, number_table, plain_text
+from pointset.data.readers.lines import Rows, lines_of, number_table, plain_text
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
-from pointset.errors import PointsetError, counted, quoted
 from pointset.runs.files import read_file
 
 _NAMES = rb"g|o|usemtl|mtllib|usemap|maplib|shadow_obj|trace_obj"
 _CONTINUED = re.compile(rb"(?m)^(?![ \t]*(?:" + _NAMES + rb")\b)(.*)(?:(?<=[ \t])\\\n|\\\n(?=[ \t]))")
-_IGNORED = {
-    *_NAMES.split(b"|"),
-    *b"vt vp l p s mg bevel c_interp d_interp lod call csh".split(),
-    *b"cstype deg bmat step parm curv curv2 surf trim hole scrv sp end con ctech stech res".split(),
-}
-_WIDTHS = (3, 4, 5, 6, 7)
-"""Numbers of a vertex: its coordinates, and possibly a weight and a color."""
+_WIDTHS, _EXPECTED = range(3, 8), "expected the 3 coordinates of a vertex, or up to 7 numbers with its weight and color"
 
 
 def parse_obj(content: bytes, name: str) -> Mesh:
     """Return the mesh of an OBJ file, in its order; a MeshError with `name` and the line if it is not as described."""
     vertices, faces, _ = _read(content, name)
-    return mesh_of_polygons(_positions(vertices), *_corners(faces, len(vertices.lines)), name)
+    return mesh_of_polygons(vertices.coordinates(_WIDTHS, _EXPECTED), *_corners(faces, len(vertices.lines)), name)
 
 
 def obj_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     """Return the columns of an OBJ file without faces: coordinates, colors and normals of the vertices."""
     vertices, _, normals = _read(read_file(path), str(path))
-    columns = dict(zip(AXES, _positions(vertices).T, strict=True))
+    columns = dict(zip(AXES, vertices.coordinates(_WIDTHS, _EXPECTED).T, strict=True))
     table = number_table(vertices.lines)
     if table is not None and table.shape[1] >= 6:
         columns |= dict(zip(COLOR_COLUMNS[0], table[:, -3:].T, strict=True))
@@ -62,22 +53,12 @@ def _read(content: bytes, name: str) -> tuple[Rows, Rows, Rows]:
     for line in text.split(b"\n"):
         if words := line.split(None, 1):
             lines.setdefault(words[0], []).append(words[1] if len(words) > 1 else b"")
-    if unknown := lines.keys() - _IGNORED - {b"v", b"f", b"vn"}:
-        keyword = quoted(min(unknown).decode("latin-1"))
-        if not lines[b"v"]:
-            raise PointsetError(f"expected lines of OBJ, such as v 0 0 0, found {keyword}")
-        count = sum(len(lines[word]) for word in unknown)
-        what = f"{counted(count, 'line')} with an unknown keyword, such as {keyword}, are left out"
-        warnings.warn(f"{name}: {what}", stacklevel=4)
+    if not lines[b"v"]:
+        Rows(lines_of(text), name, text).fail(0, "expected lines of OBJ, such as v 0 0 0")
     vertices, faces, normals = (
         Rows(lines[word], name, text, rb"(?m)^[ \t]*" + word + rb"(?!\S)") for word in (b"v", b"f", b"vn")
     )
     return vertices, faces, normals
-
-
-def _positions(vertices: Rows) -> np.ndarray:
-    expected = "expected the 3 coordinates of a vertex, or up to 7 numbers with its weight and color"
-    return vertices.coordinates(_WIDTHS, expected) if vertices.lines else np.empty((0, 3))
 
 
 def _corners(faces: Rows, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -55,8 +55,6 @@ def parse_scene(content: bytes, name: str) -> Mesh:
 
 def _readable(document: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the JSON of a glTF as trimesh reads it right; refuse what it would leave out or misread."""
-    if str(document.get("asset", {}).get("version", 2)).startswith("1"):
-        raise PointsetError("is a glTF of version 1, which is not read: convert it to version 2")
     accessors, nodes, meshes = (document.get(key, []) for key in ("accessors", "nodes", "meshes"))
     primitives = [primitive for mesh in meshes for primitive in mesh["primitives"]]
     modes = [primitive.get("mode", _TRIANGLES) for primitive in primitives]
