@@ -145,8 +145,9 @@ def _read_lines(rows: Rows, types: Types) -> Properties:
             places = places + 1
         rows.require((sizes >= 0) & (places + sizes <= ends), "expected as many numbers as the header says")
         values = numbers[np.arange(sizes.sum()) + np.repeat(places - np.cumsum(sizes) + sizes, sizes)]
-        if kind.kind in "iu" and not (values % 1).any():
-            values = values.astype(np.int64 if kind.itemsize > 2 else kind)
+        with np.errstate(all="ignore"):
+            typed = values.astype(kind)
+        values = typed if kind.kind in "iu" and (typed == values).all() else values  # of floats, all digits
         places = places + sizes
         read[name] = Ragged(values, sizes) if length else values
     if (places < ends).any():
