@@ -1,6 +1,5 @@
 """Load data as an earlier run did, and list its files again."""
 
-import dataclasses
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,10 +49,9 @@ def load_like(
         PointsetError: the data is missing, existed only in memory, or has other classes than the description.
     """
     if data is None and not is_on_disk(description["source"]):
-        raise PointsetError(
-            f"the run was trained on data in memory ({quoted(description['source'])}) or elsewhere, which is not saved "
-            "with it: give files with --data, or use pointset.evaluate in Python"
-        )
+        found = f"the run was trained on data in memory ({quoted(description['source'])}) or elsewhere"
+        remedy = "give files with --data, or use pointset.evaluate in Python"
+        raise PointsetError(f"{found}, which is not saved with it: {remedy}")
     check_up(up)
     direction = None if up == "auto" else up
     changes = {"on_error": on_error, "points": points, "remove_outliers": remove_outliers, "labels": labels}
@@ -70,10 +68,8 @@ def load_like(
         if data is None and source.is_absolute() and not source.exists():
             raise PointsetError(f"{error}; if the data of the run has moved, give its folder with --data") from error
         raise
-    preparation, is_training_data = (
-        Preparation.from_dict(description["preparation"]),
-        sets.source == description["source"],
-    )
+    preparation = Preparation.from_dict(description["preparation"])
+    is_training_data = sets.source == description["source"]
     # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.
     if not (is_training_data or sets.point_cache.is_centred(sets.rows.numpy())):
         sets = sets.normalized(preparation.normalize)
@@ -104,15 +100,14 @@ def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
         UserWarning: groups or a table do not fit.
     """
     _, folder = locate_data(data)
-    unfit: dict[str, Any] = {}
-    for name in (name for name in TABLES if getattr(options, name) and not is_released(folder)):
-        alone = options.changed(dict.fromkeys({*TABLES} - {name}))
+    given = [] if is_released(folder) else [name for name in TABLES if getattr(options, name)]
+    for name in given:
         try:
-            list_again(folder, alone)
+            list_again(folder, options.changed(dict.fromkeys({*TABLES} - {name})))
         except PointsetError as error:
             warnings.warn(f"{folder}: {name} of the training is left out, because {error}", stacklevel=4)
-            unfit[name] = None
-    return dataclasses.replace(options, **unfit)
+            options = options.changed({name: None})
+    return options
 
 
 def list_again(folder: Path, options: DataOptions) -> dict[str, Listing]:
