@@ -14,7 +14,7 @@ from pointset.data.options import NORMALS, DataOptions
 from pointset.data.outliers import merge_duplicates
 from pointset.data.point_cache import AS_RELEASED, PointCache, one_width
 from pointset.data.point_sets import PointSets
-from pointset.data.readers.clouds import looks_transposed, require_cloud, table_of
+from pointset.data.readers.clouds import require_cloud, require_table, table_of
 from pointset.data.unusable import MOST_SAID, OnError, in_kinds, refuse_or_leave_out
 from pointset.errors import PointsetError, described, one_line, quoted
 from pointset.inputs import InputError, require_unmasked
@@ -146,11 +146,7 @@ def _features(features: Any, count: int) -> dict[str, Sequence[Any]]:
 
 def _cloud(cloud: Any, features: Mapping[str, Any]) -> Arrays:
     """Return the arrays of one cloud [n, d] and its features; a PointsetError or a ValueError if it cannot be used."""
-    rows = as_array(table_of(cloud))
-    if rows.ndim != 2 or rows.shape[1] < 3 or rows.dtype.kind not in "fiu":
-        raise PointsetError(f"expected numbers [n, d], d at least 3, got {described(rows)}")
-    if looks_transposed(*rows.shape):  # as networks of convolutions take them
-        raise PointsetError(f"expected numbers [n, d], got {described(rows)}: it looks transposed, give cloud.T")
+    rows = require_table(as_array(table_of(cloud)))
     further = [as_array(values) for name, values in features.items() if name != NORMALS]
     tables = [rows[:, 3:]] * (rows.shape[1] > 3) + [table[:, None] if table.ndim == 1 else table for table in further]
     normals = [as_array(features[NORMALS])] if NORMALS in features else []

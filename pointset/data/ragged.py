@@ -28,11 +28,10 @@ def pad_rows(rows: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor | None]:
     Returns points [B, n, ...] with n the largest size, and mask bool [B, n], True at real points, or None when all sets
     have one size.
     """
-    largest = int(sizes.max()) if len(sizes) else 0
-    mask, shape = mask_of(sizes), (len(sizes), largest, *rows.shape[1:])
+    mask = mask_of(sizes)
     if mask is None:
-        return rows.reshape(shape), None
-    padded = rows.new_zeros(shape)
+        return rows.reshape(len(sizes), int(sizes.max()) if len(sizes) else 0, *rows.shape[1:]), None
+    padded = rows.new_zeros(*mask.shape, *rows.shape[1:])
     padded[mask] = rows
     return padded, mask
 

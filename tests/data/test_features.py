@@ -171,7 +171,7 @@ NAN[4, 2, 1] = np.nan
     [
         (X, Y[:5], {}, ["6 clouds", "got 5"]),
         (NAN, Y, {}, ["cloud 4", "not finite"]),
-        (X[..., :2], Y, {}, ["cloud 0", "[n, d]", "[7, 2]"]),
+        (X[..., :2], Y, {}, ["cloud 0", "[n, 3] or more columns", "[7, 2]"]),
         ([X[0], X[1, :0]], [0, 1], {}, ["cloud 1", "no point"]),
         ([X[0], X[1] * 0 + 2], [0, 1], {}, ["cloud 1", "no extent"]),
         ([X[0], X[1] * 1e39], [0, 1], {}, ["cloud 1", "float32"]),

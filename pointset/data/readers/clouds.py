@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
 
 AXES = ("x", "y", "z")
 NORMAL_COLUMNS = ("nx", "ny", "nz")
@@ -197,6 +197,11 @@ def table_of(cloud: Any, features: Sequence[str] = ()) -> Any:
     return np.stack([columns[name] for name in chosen], axis=1)
 
 
-def looks_transposed(count: int, width: int) -> bool:
-    """Return True if the rows of an array [count, width] seem to be x, y, z and possibly normals."""
-    return count in (len(AXES), len(AXES + NORMAL_COLUMNS)) and width > 2 * count
+def require_table(array: np.ndarray) -> np.ndarray:
+    """Return an array of points [n, d], d at least 3; a CloudError for another, or if points seem to be columns."""
+    if array.ndim != 2 or array.shape[1] < 3 or array.dtype.kind not in "fiu":
+        several = ": save each cloud as its own file, or pass all to from_arrays" if array.ndim == 3 else ""
+        raise CloudError(f"expected numbers [n, 3] or more columns, found {described(array)}{several}")
+    if len(array) in (3, 6) and array.shape[1] > 2 * len(array):  # as networks of convolutions take them
+        raise CloudError(f"expected numbers [n, 3], found {described(array)}: it looks transposed, give cloud.T")
+    return array

@@ -20,9 +20,9 @@ from pointset.data.readers.clouds import (
     COLOR_COLUMNS,
     NORMAL_COLUMNS,
     Columns,
-    looks_transposed,
     named_columns,
     numbered,
+    require_table,
     unnamed_columns,
     usual_name,
 )
@@ -162,13 +162,7 @@ def _may_have_decimal_commas(table: np.ndarray, text: str) -> bool:
 def _columns(array: np.ndarray, features: Sequence[str]) -> Columns:
     if array.dtype.names and array.ndim == 1:
         return named_columns(array.dtype.names, (array[name] for name in array.dtype.names))
-    if array.ndim != 2 or array.shape[1] < 3 or array.dtype.kind not in "fiu":
-        found = f"{array.dtype} {list(array.shape)}"
-        several = ": save each cloud as its own file, or pass all to from_arrays" if array.ndim == 3 else ""
-        raise PointsetError(f"expected numbers [n, 3] or more columns, found {found}{several}")
-    if looks_transposed(*array.shape):
-        raise PointsetError(f"expected numbers [n, 3], found {list(array.shape)}: it looks transposed, save array.T")
-    return unnamed_columns(array, features)
+    return unnamed_columns(require_table(array), features)
 
 
 def _feature_columns(name: str, array: np.ndarray, count: int) -> dict[str, np.ndarray]:
