@@ -57,31 +57,20 @@ class Mesh:
             raise MeshError(f"face {row} is {self.faces[row].tolist()}, but vertices run from 0 to {len(vertices) - 1}")
 
 
-def mesh_of_polygons(
-    vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray, name: str, *, halves_first: bool = True
-) -> Mesh:
+def mesh_of_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray, name: str) -> Mesh:
     """Return the mesh of polygons, given by their corners, one polygon after the other, and their sizes.
 
-    Polygons of fewer than three corners, and flat ones that cross themselves, are left out, with a warning. With
-    `halves_first` (OBJ and PLY), (a, b, c, d) becomes (a, b, c) and (c, d, a), and if all have four corners, all first
-    halves come before all second halves. The points that a seed draws depend on this order.
+    Polygons of fewer than three corners, and flat ones that cross themselves, are left out, with a warning.
     """
     if wrong := corners[(corners < 0) | (corners >= len(vertices))].tolist():
         raise MeshError(f"has a face of vertex {wrong[0]}, but vertices run from 0 to {len(vertices) - 1}")
     large: np.ndarray = sizes >= 3
-    corners, wide = corners[np.repeat(large, sizes)], sizes[large]
-    triangles, polygons = cut_polygons(vertices, corners, wide)
-    if halves_first and (wide == 4).any():
-        last = np.diff(polygons, append=len(wide)) > 0
-        second = last & (wide[polygons] == 4)
-        triangles[second] = np.roll(triangles[second], -1, axis=1)
+    triangles, polygons = cut_polygons(vertices, corners[np.repeat(large, sizes)], sizes[large])
     if left_out := len(sizes) - np.count_nonzero(np.diff(polygons, prepend=-1)):
         what = "have fewer than 3 corners, or cross themselves, and were left out"
         warnings.warn(f"{name}: {left_out:,} of {len(sizes):,} faces {what}", stacklevel=2)
     if not len(triangles):
         raise MeshError("expected a mesh, found no triangles (a point cloud alone has none)")
-    if halves_first and (wide == 4).all():
-        triangles = np.concatenate([triangles[::2], triangles[1::2]])
     return Mesh(vertices, triangles)
 
 

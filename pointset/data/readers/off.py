@@ -30,7 +30,7 @@ def parse_off(content: bytes, name: str) -> Mesh:
     vertices, corners, sizes = _read(content, name)
     if not len(sizes):
         raise PointsetError("expected at least one vertex and one face: a point cloud alone has none")
-    return mesh_of_polygons(vertices, corners, sizes, name, halves_first=False)
+    return mesh_of_polygons(vertices, corners, sizes, name)
 
 
 def off_columns(path: Path, features: Sequence[str] = ()) -> Columns:
