@@ -91,15 +91,14 @@ def learning_curves(
 def pareto(results: Results) -> Figure | None:
     """Plot the first metric against multiply-adds and against training time, with the Pareto frontier."""
     metric = results.metrics[0]
-    scale = 100 if metric.share else 1
     costs = [(row, (row.cost.multiply_adds / 1e6, row.seconds)) for row in results.rows.values() if row.cost]
     if len(costs) < 2:
         return None
 
     def dot(row: Row, cost: float) -> Dot:
         summary = row.metrics[metric.name]
-        low, high = (getattr(summary.interval, end, summary.mean) for end in ("low", "high"))
-        return Dot(row.model, cost, scale * summary.mean, scale * low, scale * high, style(results, row.model))
+        mean, low, high = (metric.scale * value for value in (summary.mean, *summary.ends))
+        return Dot(row.model, cost, mean, low, high, style(results, row.model))
 
     figure, panels = make_panels(2, 1 if _are_many(results) else 2, 3.2)
     for axes, label, number in zip(panels, (MULTIPLY_ADDS, SECONDS), (0, 1), strict=True):
@@ -113,13 +112,11 @@ def pareto(results: Results) -> Figure | None:
 def draw_means(results: Results) -> Figure:
     """Draw the mean of the first metric of each model with its 95 % interval, best first."""
     metric, labels = results.metrics[0], results.best()
-    scale = 100 if metric.share else 1
     figure, (axes,) = make_panels(1, 1, 0.6 + 0.25 * len(labels))
     for y, label in enumerate(labels):
         summary = results.rows[label].metrics[metric.name]
-        low, high = (getattr(summary.interval, end, summary.mean) for end in ("low", "high"))
-        axes.plot([scale * low, scale * high], [y, y], color=COLORS[0], lw=1.2)
-        axes.plot([scale * summary.mean], [y], "o", color=COLORS[0], markersize=4)
+        axes.plot([metric.scale * end for end in summary.ends], [y, y], color=COLORS[0], lw=1.2)
+        axes.plot([metric.scale * summary.mean], [y], "o", color=COLORS[0], markersize=4)
     label_axes(axes, metric.title, "")
     axes.set_yticks(range(len(labels)), [plain_label(shorten(label, 2 * NAME_WIDTH, 7)) for label in labels])
     axes.set_ylim(len(labels) - 0.5, -0.5)

@@ -9,7 +9,6 @@ import os
 import pickle
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -78,7 +77,7 @@ def run_experiment(
     check_folder_path(out)
     check_folder(experiment, out)
     task, recipe = experiment.task, experiment.recipe
-    # First, so that missing data leaves no folder behind.
+    # Before the folder is made: missing data leaves none behind.
     prepared = {size: task.prepare(size, recipe, progress) for size in task.sizes}
     with lock_folder(out, f"another process is running a comparison in {out}: wait for it, or choose another folder"):
         claim_folder(experiment, out, prepared)
@@ -107,13 +106,7 @@ def _write(comparison: Comparison, report: bool) -> Comparison:
     if report:
         from pointset.comparison.report.sections import write_report  # imports matplotlib, which delays the first run
 
-        try:
-            write_report(comparison)
-        except PointsetError:
-            raise
-        except Exception as error:  # the tables are saved, and a page must not hide them
-            reason = f"{type(error).__name__}: {one_line(error, REPEATED)}"
-            warnings.warn(f"the report in {comparison.folder} was not written: {reason}", stacklevel=3)
+        write_report(comparison)
     return comparison
 
 
@@ -157,8 +150,8 @@ def run_one(run: Run) -> Run:
 def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
     """Yield runs as they end in worker processes, by default one per core or per `threads` cores.
 
-    A killed process breaks the whole pool. The runs that had started are then repeated one at a time, to find the run
-    that kills its process; the others continue in parallel.
+    If a worker process is killed, all of them stop. The runs that had started are then repeated one at a time, each in
+    a subprocess, which shows the run that kills its process; the others continue in parallel.
     """
     from joblib import delayed
 
@@ -166,12 +159,11 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
     if workers.scheduler:  # the machines of a cluster load the sets from their own disks
         fresh = runs[0].experiment.changed(task=runs[0].experiment.task.changed())
         left = {name: replace(run, experiment=fresh) for name, run in left.items()}
-    # When a worker of a cluster dies, its other runs are lost, and joblib waits forever for dask's workers.
+    # On a cluster, joblib would wait forever for the runs of a worker that has died.
     perform = run_apart if workers.scheduler else run_one
     while left:
-        # A worker that joblib keeps from an earlier call may be in another working directory. Made one by one, because
-        # a run keeps its sets, and with one worker it is performed in this process.
-        jobs = (delayed(perform)(replace(run, folder=run.folder.absolute())) for run in list(left.values()))
+        # Absolute paths: joblib's workers outlive this call, and may have started in another working directory.
+        jobs = [delayed(perform)(replace(run, folder=run.folder.absolute())) for run in left.values()]
         try:
             for ended in run_in_workers(jobs, workers, workers.at_once(len(left), threads), threads):
                 for text in ended.warnings:
@@ -179,7 +171,8 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
                 yield replace(left.pop(ended.name), result=ended.result, reason=ended.reason)
         except BrokenProcessPool:
             begun = [run for run in left.values() if run.folder.exists() and not run.finished]
-            # The only other run could be the one that kills, and alone it would be performed in this process.
+            # joblib performs a single run in this process, so no single run may be left over: it may be the one that
+            # kills its process.
             for run in begun if begun and len(begun) < len(left) - 1 else list(left.values()):
                 del left[run.name]
                 yield run_apart(run)
@@ -188,11 +181,11 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
 def run_apart(run: Run) -> Run:
     """Perform one run in a subprocess, so that a killed process fails only this run."""
     program = "import pickle, sys, pointset.comparison.comparing as c; c.run_one(pickle.load(sys.stdin.buffer))"
-    # Limits the threads of numpy's libraries, which torch does not control; joblib does this in its own workers.
-    threads = str(run.experiment.threads)
-    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
-    command, variables = [sys.executable, "-c", program], {**os.environ, **limits}
-    ended = subprocess.run(command, input=pickle.dumps(run), stderr=subprocess.PIPE, env=variables, check=False)
+    # For the threads of numpy's libraries, as joblib does for its workers.
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    env = {**os.environ, **dict.fromkeys(names, str(run.experiment.threads))}
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, input=pickle.dumps(run), stderr=subprocess.PIPE, env=env, check=False)
     if ended.returncode < 0:
         return run.failed("its process was killed, perhaps for lack of memory: use fewer workers")
     if ended.returncode > 0:
@@ -213,19 +206,16 @@ def _watched(runs: Sequence[Run], ending: Iterator[Run], progress: bool) -> Iter
         for run in ending:
             bar.update()
             if on_terminal() and not bar.disable:
-                if run.reason:
-                    outcome = f"failed: {run.reason}"
-                else:  # finished, perhaps by a version with fewer metrics
-                    metrics = run.experiment.task.metrics
-                    brief = [m for m in metrics if m.shown and m.brief and m.name in run.metrics]
-                    outcome = ", ".join(f"{metric.title} {metric.write(run.metrics[metric.name])}" for metric in brief)
-                write_line(escaped(f"{run.name}: {outcome}"))
+                values = run.metrics if run.result else {}
+                brief = [m for m in run.experiment.task.metrics if m.shown and m.brief and m.name in values]
+                outcome = ", ".join(f"{metric.title} {metric.write(values[metric.name])}" for metric in brief)
+                write_line(escaped(f"{run.name}: {outcome or f'failed: {run.reason}'}"))
             yield run
 
 
 @contextmanager
 def _moving(bar: Any, runs: Sequence[Run]) -> Iterator[None]:
-    """Show how many epochs of all runs are finished, while none of them ends."""
+    """Show the number of finished epochs of all runs, every few seconds."""
     experiment, ended = runs[0].experiment, Event()
     task = experiment.task
 
@@ -234,12 +224,13 @@ def _moving(bar: Any, runs: Sequence[Run]) -> Iterator[None]:
             done = sum(task.length(run.epochs, experiment.recipe) for run in runs)
             bar.set_description_str(f"comparing ({done:,} {task.unit} done)")
 
+    if bar.disable:
+        yield
+        return
     thread = Thread(target=count, daemon=True)
-    if not bar.disable:
-        thread.start()
+    thread.start()
     try:
         yield
     finally:
         ended.set()
-        if not bar.disable:
-            thread.join()
+        thread.join()

@@ -39,8 +39,13 @@ class Metric:
 
     @property
     def title(self) -> str:
-        """Title in the header of a table and on the axis of a chart."""
+        """Header of its column in a table, and label of its axis in a chart."""
         return self.head or self.name
+
+    @property
+    def scale(self) -> int:
+        """Factor of values in tables and charts."""
+        return 100 if self.share else 1
 
     def merit(self, value: float) -> float:
         """Return the value with a sign such that more is better."""
@@ -52,9 +57,8 @@ class Metric:
 
     def write(self, value: float, deviation: float | None = None, sign: str = "") -> str:
         """Format a value, with its deviation if given; sign "+" always writes the sign, for differences."""
-        scale = 100 if self.share else 1
-        text = f"{scale * value:{sign}.{self.digits}f}"
-        return text if deviation is None else f"{text} ± {scale * deviation:.{self.digits}f}"
+        text = f"{self.scale * value:{sign}.{self.digits}f}"
+        return text if deviation is None else f"{text} ± {self.scale * deviation:.{self.digits}f}"
 
     def write_interval(self, interval: Interval | None, sign: str = "") -> str:
         """Format an interval; empty for None."""
@@ -98,10 +102,15 @@ class Summary:
         deviation = stdev(values) if len(values) > 1 else None
         return cls(fmean(values), deviation, interval and metric.inside(interval), len(values), published)
 
-    def against_published(self, metric: Metric) -> str:
-        """Compare the mean with the published one: "agrees" within two standard errors of the difference, or the gap.
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the interval, or the mean twice."""
+        return (self.interval.low, self.interval.high) if self.interval else (self.mean, self.mean)
 
-        If either has no spread, only the gap is given; empty if nothing is published.
+    def against_published(self, metric: Metric) -> str:
+        """Return "agrees" if the mean is within two standard errors of the published one, else the difference.
+
+        Only the difference is given if either has no spread; empty if nothing is published.
         """
         if self.published is None:
             return ""

@@ -126,14 +126,12 @@ class Ranking:
         text = f"{where}{best.model} has the best {self.metric.name}, {mean}"
         level = [model for model in others if not self.pair(self.best, model).significant]
         if not others:
-            return text + "."
+            return f"{text}."
         if not level:
-            return (
-                text + f", significantly better than {'the other model' if len(others) == 1 else 'every other model'}."
-            )
+            return f"{text}, significantly better than {'the other' if len(others) == 1 else 'every other'} model."
         if all(self.pair(self.best, model).p is None for model in level):
-            return text + "; with one seed this may be chance."
-        return text + f"; no significant difference from: {', '.join(level)}."
+            return f"{text}; with one seed this may be chance."
+        return f"{text}; no significant difference from: {', '.join(level)}."
 
     def detectable(self) -> str:
         """Return the minimum detectable difference from the best model, also with more seeds if they lower it clearly.
@@ -148,24 +146,19 @@ class Ranking:
         of_items = f"{self.items:,} items" if self.items > 1 else ""
         sizes = ", ".join(filter(None, (of_items, f"{seeds} seeds" if seeds else "")))
         now = [design.detectable() for design in designs]
-        smallest = self._from_to(now) if self._is_possible(now) else "more than 100 percentage points"
-        text = f"Minimum detectable difference from {self.best}: {smallest} ({sizes})"
+        text = f"Minimum detectable difference from {self.best}: {self._from_to(now)} ({sizes})"
         for more in (number for number in MORE_SEEDS if number > seeds > 0):
             finer = [design.detectable(more) for design in designs]
-            if fmean(finer) < FINER * fmean(now) and self._is_possible(finer):
+            if fmean(finer) < FINER * fmean(now):
                 return f"{text}; {self._from_to(finer)} with {more} seeds."
         return f"{text}."
-
-    def _is_possible(self, differences: Sequence[float]) -> bool:
-        """Return False if all these differences are larger than the metric allows: of shares, 100 percentage points."""
-        return not self.metric.share or min(differences) < 1
 
     def _inside(self, interval: Interval) -> Interval:
         """Return the part of an interval of a difference that is possible."""
         return Interval(max(-1.0, interval.low), min(1.0, interval.high)) if self.metric.share else interval
 
     def _from_to(self, values: Sequence[float]) -> str:
-        most = 1.0 if self.metric.share else float("inf")
+        most = 1.0 if self.metric.share else float("inf")  # of shares, no difference is larger than 100 points
         low, high = (self.metric.write(min(end(values), most)) for end in (min, max))
         return (low if low == high else f"{low} to {high}") + " percentage points" * self.metric.share
 
@@ -173,12 +166,9 @@ class Ranking:
         single = [row.model for row in self.rows if row.runs < 2 and not row.fixed]
         if not single or len(self.rows) < 2:
             return ""
-        which = f"{', '.join(single)} have one run each" if len(single) > 1 else f"{single[0]} has one run"
-        which = "Every model has one run" if len(single) == len(self.rows) else which
-        return (
-            f"{which}, so the test compares runs, not models: give at least 2 seeds"
-            f"{', or name the models that have no seed as deterministic' * self.of_tables}."
-        )
+        which = "all" if len(single) == len(self.rows) else ", ".join(single)
+        remedy = ", or name the models that have no seed as deterministic" * self.of_tables
+        return f"The test compares single runs, not models ({which}): give at least 2 seeds{remedy}."
 
     @property
     def method(self) -> str:

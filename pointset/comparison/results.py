@@ -18,7 +18,6 @@ from torch import nn
 from pointset.comparison.content import Results
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.metric import Metric, Row, Size, Summary
-from pointset.comparison.pairs import Pair
 from pointset.comparison.ranking import Ranking, rank_models
 from pointset.comparison.runs import Run, of_size
 from pointset.comparison.tables import BOLD, as_latex, format_table, make_cells
@@ -102,11 +101,6 @@ class Comparison:
             against_best=ranking.against_best(label),
         )
 
-    @property
-    def pairs(self) -> dict[Size, list[Pair]]:
-        """The comparisons of all pairs of models, by size."""
-        return {size: list(ranking.pairs) for size, ranking in self.rankings.items()}
-
     def table(self, style: str = "simple", brief: bool = False) -> str:
         """Return the table in one of tabulate's formats ("simple", "github", ...) or as "latex".
 
@@ -141,47 +135,52 @@ class Comparison:
         baselines = {entry.label for entry in experiment.models if entry.name in experiment.task.baselines}
         sentences = []
         for size, ranking in self.rankings.items():
-            models = {row.model for row in ranking.rows}
-            networks = models - baselines
-            beaten = {
-                model
-                for other, model in itertools.product(networks, models & baselines)
-                if (pair := ranking.pair(other, model)).significant and metric.merit(pair.difference) > 0
-            }
-            unbeaten = [label for label in experiment.labels if label in (models & baselines) - beaten]
-            own = ranking.sentences()
-            if networks and unbeaten:
-                own.append(f"No network is significantly better than {', '.join(unbeaten)}.")
+            networks = [row.model for row in ranking.rows if row.model not in baselines]
+            unbeaten = [
+                row.model
+                for row in ranking.rows
+                if row.model in baselines
+                and not any(
+                    (pair := ranking.pair(network, row.model)).significant and metric.merit(pair.difference) > 0
+                    for network in networks
+                )
+            ]
             at = f"At {size:,} points: " if size is not None and len(self.rankings) > 1 else ""
-            sentences += [f"{at}{text}" for text in own]
+            sentences += [f"{at}{text}" for text in ranking.sentences()]
+            if networks and unbeaten:
+                sentences.append(f"{at}No network is significantly better than {', '.join(unbeaten)}.")
         return sentences
 
     def caption(self) -> str:
         """Return the caption of the table: data, training and how the numbers were taken."""
         experiment, task, recipe = self.experiment, self.experiment.task, self.experiment.recipe
         seeds = len(experiment.seeds)
-        spread = ", mean ± standard deviation over seeds" if seeds > 1 else ""
-        rounded = "" if recipe.precision == "float32" else f", {recipe.precision}"
         networks = [entry for entry in experiment.models if entry.name not in task.baselines]
         options = [entry.options(experiment.model) for entry in networks or experiment.models]
-        widths = dict.fromkeys(str(each.dim) for each in options)
-        forms = dict.fromkeys(each.attention.form for each in options)
-        model = f"width {' and '.join(widths)}, form {' and '.join(forms)}"
+        widths = " and ".join(dict.fromkeys(str(one.dim) for one in options))
+        forms = " and ".join(dict.fromkeys(one.attention.form for one in options))
         training, test = _protocol_in_words(task, recipe)
-        caption = f"{task.title}, {seeds} seed{'s' * (seeds > 1)}, {training}{rounded}, {model}; {test}{spread}"
-        left_out = self._left_out()
-        return f"{caption}; left out, because they could not be used: {left_out}" if left_out else caption
+        return "".join(
+            (
+                f"{task.title}, {seeds} seed{'s' * (seeds > 1)}, {training}",
+                f", {recipe.precision}" * (recipe.precision != "float32"),
+                f", width {widths}, form {forms}; {test}",
+                ", mean ± standard deviation over seeds" * (seeds > 1),
+                self._left_out(),
+            )
+        )
 
     def _left_out(self) -> str:
         file = self.folder / f"sets{of_size(self.experiment.task.sizes[0])}.json"  # equal at all sizes
         if not file.exists():
             return ""
         remedy = "run the comparison in another folder"
-        counts = []
-        for split in records.read_json(file, remedy, dict[str, DataDescription]).values():
-            if skipped := split.get("skipped"):
-                counts.append(f"{skipped} of {skipped + split.get('shapes', 0)} {split.get('split', '')} shapes")
-        return ", ".join(counts)
+        counts = [
+            f"{skipped} of {skipped + split.get('shapes', 0)} {split.get('split', '')} shapes"
+            for split in records.read_json(file, remedy, dict[str, DataDescription]).values()
+            if (skipped := split.get("skipped"))
+        ]
+        return f"; left out, because they could not be used: {', '.join(counts)}" if counts else ""
 
     def run(self, label: str, seed: int, points: Size = None) -> Run:
         """Return a finished run, with its folder and options; `points` defaults to the first size."""
@@ -253,36 +252,35 @@ def _scores(task: Task, run: Run) -> np.ndarray:
 
 def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, measure: bool) -> dict[str, Cost]:
     """Return costs of the networks that have a finished run: saved by an earlier call, or all measured now."""
-    task, threads = experiment.task, experiment.threads
-    trained, baselines = {run.model for run in runs}, task.baselines
-    entries = [entry for entry in experiment.models if entry.label in trained and entry.name not in baselines]
-    file = out / f"costs{of_size(size)}.json"
-    remedy = f"delete {file} and run the same command again to measure them"
-
-    def parse(content: bytes) -> dict[str, Cost]:
-        return msgspec.convert(json.loads(content)["models"], dict[str, Cost])
-
-    costs = records.parse(file, parse, "the costs of models", remedy) if file.exists() else {}
-    if measure and not {entry.label for entry in entries} <= set(costs):
-        models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries]
+    task, threads, trained = experiment.task, experiment.threads, {run.model for run in runs}
+    entries = {e.label: e for e in experiment.models if e.label in trained and e.name not in task.baselines}
+    file, costs = out / f"costs{of_size(size)}.json", dict[str, Cost]()
+    if file.exists():
+        remedy = f"delete {file} and run the same command again to measure them"
+        costs = records.parse(file, _parse_costs, "the costs of models", remedy)
+    if measure and not entries.keys() <= costs.keys():
+        models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries.values()]
         try:
-            elements = size or task.largest
-            measured = measure_costs(models, elements, threads=threads)
-        except Exception as error:  # a user-defined part may raise anything; the finished runs need no costs
+            measured = measure_costs(models, size or task.largest, threads=threads)
+        except Exception as error:  # of a user-defined module, on random sets
             warnings.warn(f"costs were not measured: {type(error).__name__}: {one_line(error, REPEATED)}", stacklevel=2)
             return {}
-        costs = {entry.label: cost for entry, cost in zip(entries, measured, strict=True)}
+        costs = dict(zip(entries, measured, strict=True))
         as_dicts = {label: asdict(cost) for label, cost in costs.items()}
         records.write_json(file, {"models": as_dicts, "machine": machine() | {"threads": threads}})
-    return {entry.label: costs[entry.label] for entry in entries if entry.label in costs}
+    return {label: costs[label] for label in entries if label in costs}
+
+
+def _parse_costs(content: bytes) -> dict[str, Cost]:
+    return msgspec.convert(json.loads(content)["models"], dict[str, Cost])
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:
     """Return the whole comparison as plain data: rows, pairs, runs, failures, configuration and origins."""
     return {
         "rows": [asdict(row) for row in comparison.rows],
-        "pairs": {str(size or "all"): ranking.as_dict()["pairs"] for size, ranking in comparison.rankings.items()},
-        "conclusions": {str(size or "all"): ranking.sentences() for size, ranking in comparison.rankings.items()},
+        "pairs": {str(size or "all"): one.as_dict()["pairs"] for size, one in comparison.rankings.items()},
+        "conclusions": {str(size or "all"): one.sentences() for size, one in comparison.rankings.items()},
         "runs": [run.as_dict() | {"folder": run.folder.name} for run in comparison.runs],
         "failures": [{**run.place, "reason": run.reason} for run in comparison.failures],
         "configuration": comparison.experiment.as_dict(),

@@ -6,11 +6,11 @@ files.
 """
 
 import itertools
-import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -141,27 +141,16 @@ class Run:
         return {**self.place, **asdict(self.result)}
 
     def read(self) -> Self:
-        """Return the run with the result and the reason of a failure that are in its folder, if any.
-
-        A PointsetError if a file is damaged, or the result is of another run.
-        """
+        """Return the run with the result or the reason of a failure in its folder; a PointsetError for damage."""
         result: Any = None
-        reason = ""
+        reason, parse = "", partial(msgspec.json.decode, type=FinishedRun)
         if self.result_file.exists():
             remedy = f"delete {self.result_file} and run the same command again to test the model again"
-            result = records.parse(self.result_file, self._parse, "the result of this run", remedy)
+            result = records.parse(self.result_file, parse, "the result of a run", remedy)
         if self.failure_file.exists():
             remedy = f"delete {self.failure_file} and run the same command again"
             reason = records.read_text(self.failure_file, remedy).strip()
         return replace(self, result=result, reason=reason)
-
-    def _parse(self, content: bytes) -> FinishedRun:
-        written = json.loads(content)
-        result = msgspec.convert(written, FinishedRun)
-        other = {name: written[name] for name in self.place}
-        if other != self.place:
-            raise ValueError(f"it is that of the run {other}")
-        return result
 
     def failed(self, reason: str) -> Self:
         """Save the reason of a failure, if the folder can be written."""

@@ -283,10 +283,6 @@ def test_two_comparisons_in_one_folder_do_not_write_beside_each_other(copy, clas
     assert not toy.compare(classifiers(), copy).failures
 
 
-def test_the_result_of_another_run_and_the_folder_of_another_comparison_are_refused(copy, classifiers):
-    first, second = make_runs(classifiers(), copy)
-    shutil.copy(first.result_file, second.result_file)
-    with pytest.raises(PointsetError, match=r"pma-n24-seed0/result\.json .*it is that of .*rff-max"):
-        report_finished(classifiers(), copy)
+def test_the_folder_of_another_comparison_is_refused(copy, classifiers):
     with pytest.raises(PointsetError, match=r"holds another comparison \(threads is 1 there and 7 here\)"):
         report_finished(classifiers(threads=7), copy)

@@ -108,7 +108,7 @@ def test_one_seed_judges_runs_and_says_so(frame):
     ranking = rank(frame[frame.seed == 0])
     assert ranking.pair("network", "tree").runs_differ
     assert not ranking.pair("network", "tree").significant
-    assert "Every model has one run" in " ".join(ranking.sentences())
+    assert "compares single runs, not models (all)" in " ".join(ranking.sentences())
     assert ranking.detectable() == ""
 
 
@@ -118,7 +118,7 @@ def test_few_items_and_seeds_tell_no_difference_and_no_text_speaks_of_more_than_
     few.loc[few.seed == 1, "prediction"] = few["label"]
     ranking = rank(few)
     assert min(pair.design.detectable() for pair in ranking.pairs) > 1
-    assert "more than 100 percentage points (4 items, 2 seeds)" in ranking.detectable()
+    assert "100.0 percentage points (4 items, 2 seeds)" in ranking.detectable()
     assert not [word for word in re.findall(r"[\d.]+", str(ranking)) if float(word.strip(".") or 0) > 100]
     assert ranking.pairs[0].interval.high > 1, "the numbers themselves are kept"
 
@@ -134,7 +134,7 @@ def test_models_that_agree_on_every_item_do_not_say_what_can_be_told(frame):
 def test_a_model_without_a_seed_stands_beside_networks_with_seeds(frame):
     once = frame[(frame.model != "svm") | (frame.seed == 0)]
     assert rank(once).pair("svm", "network").p is None
-    assert "svm has one run, so the test" in str(rank(once))
+    assert "compares single runs, not models (svm): give at least 2 seeds" in str(rank(once))
     named = rank(once, deterministic="svm")
     assert named.pair("svm", "tree").significant
     assert {row["model"]: row["seeds"] for row in named.table()} == {"svm": "none", "network": "3", "tree": "3"}

@@ -46,7 +46,7 @@ def test_killed_and_started_again_it_ends_with_identical_results(killed, finishe
     assert len((killed_run.folder / "history.jsonl").read_text().splitlines()) == epochs
     again = compare(done.experiment, tmp_path)
     assert results(again) == results(done)
-    assert again.pairs == done.pairs
+    assert again.rankings[24].pairs == done.rankings[24].pairs
     assert not [path for path in tmp_path.rglob("*.tmp") if path.name != ".tmp"]
 
 
