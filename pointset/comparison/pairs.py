@@ -1,4 +1,4 @@
-"""Pairs of models, compared by the rule of `pointset.comparison.statistics`, and the minimum detectable difference."""
+"""Pairs of models, compared by the rule of `pointset.comparison.statistics`."""
 
 import itertools
 from collections.abc import Collection, Mapping
@@ -10,7 +10,6 @@ from numpy import ndarray
 from pointset.comparison.statistics import (
     SIGNIFICANCE_LEVEL,
     Interval,
-    Spread,
     check_level,
     critical_t,
     estimate_difference,
@@ -21,51 +20,6 @@ from pointset.comparison.statistics import (
 )
 
 NOT_SIGNIFICANT = "not significant"
-
-
-@dataclass(frozen=True)
-class Design:
-    """The minimum detectable difference of two models, as a function of the number of seeds."""
-
-    seeds: int
-    """Runs of each model that varies; the smaller number, if they differ; 0 if none varies."""
-    items: int
-    models: int
-    """Models whose pairs are compared in the table."""
-    level: float
-    over_seeds: float
-    """Sum over both models of the variance of a run's mean that its seed alone explains."""
-    over_items: float
-    """Variance over items of the difference that does not change with the seeds."""
-    residual: float
-    """Sum over both models of the residual mean square."""
-
-    @classmethod
-    def of(cls, a: Spread, b: Spread, models: int, level: float) -> Self:
-        """Return the design of a comparison of two models of which both are `known`."""
-        seeds = min((one.seeds for one in (a, b) if not one.fixed), default=0)
-        items, residual = a.items, a.residual + b.residual
-        apart = float((a.item_means - b.item_means).var(ddof=1)) if items > 1 else 0.0
-        repeated = a.residual / a.seeds + b.residual / b.seeds
-        return cls(
-            seeds=seeds,
-            items=items,
-            models=models,
-            level=level,
-            over_seeds=max(0.0, a.over_seeds + b.over_seeds - residual / items),
-            over_items=max(0.0, apart - repeated),
-            residual=residual,
-        )
-
-    def detectable(self, seeds: int | None = None) -> float:
-        """Return the smallest significant difference with this number of seeds; default: the design's."""
-        seeds, items = self.seeds if seeds is None else seeds, self.items
-        runs, fewest = max(1, seeds), max(1, seeds - 1)
-        of_seeds, of_items, crossed = self.over_seeds / runs, self.over_items / items, self.residual / (runs * items)
-        variance = of_seeds + of_items + crossed
-        squares = (of_seeds + crossed) ** 2 / fewest + (of_items + crossed) ** 2 / max(1, items - 1)
-        freedom = max(variance**2 / squares if squares else items - 1.0, float(fewest))
-        return critical_t(freedom, self.level, self.models) * float(variance**0.5)
 
 
 @dataclass(frozen=True)
@@ -83,14 +37,20 @@ class Pair:
     """p-value of the pair among all pairs of the table; None if a model has a single run and a seed."""
     p_runs: float | None
     """p-value of McNemar's exact test of two single runs, after Holm's correction; None for several runs."""
-    design: Design | None
-    """The minimum detectable difference; None if a model has a single run and a seed."""
     level: float = SIGNIFICANCE_LEVEL
 
     @property
     def significant(self) -> bool:
         """True if the models differ significantly; never with a single run of a model that has a seed."""
         return self.p is not None and self.p < self.level
+
+    @property
+    def detectable(self) -> float | None:
+        """The minimum detectable difference, half of the interval's width; None if a model has a single run and a seed.
+
+        A difference above it is significant.
+        """
+        return self.interval and (self.interval.high - self.interval.low) / 2
 
     @property
     def runs_differ(self) -> bool:
@@ -149,9 +109,8 @@ def compare_models(
     for a, b in every:
         if one := estimates.get((a, b)):
             interval = one.within(critical_t(one.freedom, level, models))
-            design = Design.of(spreads[a], spreads[b], models, level)
-            pairs.append(Pair(a, b, one.value, one.error, interval, p_values[a, b], None, design, level))
+            pairs.append(Pair(a, b, one.value, one.error, interval, p_values[a, b], None, level))
         else:
             apart = float((spreads[a].item_means - spreads[b].item_means).mean())
-            pairs.append(Pair(a, b, apart, None, None, None, p_runs.get((a, b)), None, level))
+            pairs.append(Pair(a, b, apart, None, None, None, p_runs.get((a, b)), level))
     return pairs

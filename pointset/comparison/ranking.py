@@ -1,6 +1,6 @@
 """Models ranked by a metric, as text and tables, with a test of each difference and the minimum detectable one."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
 from typing import Any
@@ -14,14 +14,10 @@ from pointset.comparison.tables import Table, as_latex, format_table, in_table, 
 from pointset.errors import escaped
 
 METHOD = (
-    "Crossed analysis of variance over seeds and items together, a variance over seeds for each model (at least half "
-    "of the median), fewest degrees of freedom, {correction}, level {level:g}."
+    "Crossed analysis of variance over seeds and items, with a variance over seeds for each model (at least half of "
+    "the median) and the fewest degrees of freedom; p-values by {correction}; level {level:g}."
 )
 SHOWN_PAIRS = 12
-MORE_SEEDS = (5, 8, 10, 15, 20)
-"""Numbers of seeds that may be recommended."""
-FINER = 0.7
-"""More seeds are recommended if they lower the minimum detectable difference to this share."""
 ACCURACY = Metric("accuracy", higher_is_better=True, digits=1, share=True, head="accuracy %")
 
 
@@ -134,33 +130,21 @@ class Ranking:
         return f"{text}; no significant difference from: {', '.join(level)}."
 
     def detectable(self) -> str:
-        """Return the minimum detectable difference from the best model, also with more seeds if they lower it clearly.
-
-        Empty if no model has several runs.
-        """
-        of_best = [pair.design for pair in self.pairs if self.best in (pair.first, pair.second)]
-        designs = [design for design in of_best if design and design.detectable() > 0]  # models that differ somewhere
-        if not designs:
+        """Return the minimum detectable difference from the best model; empty if no model has several runs."""
+        of_best = [pair.detectable for pair in self.pairs if self.best in (pair.first, pair.second)]
+        if not (differences := [one for one in of_best if one]):  # 0 of models that never differ
             return ""
-        seeds = min((design.seeds for design in designs if design.seeds), default=0)
-        of_items = f"{self.items:,} items" if self.items > 1 else ""
-        sizes = ", ".join(filter(None, (of_items, f"{seeds} seeds" if seeds else "")))
-        now = [design.detectable() for design in designs]
-        text = f"Minimum detectable difference from {self.best}: {self._from_to(now)} ({sizes})"
-        for more in (number for number in MORE_SEEDS if number > seeds > 0):
-            finer = [design.detectable(more) for design in designs]
-            if fmean(finer) < FINER * fmean(now):
-                return f"{text}; {self._from_to(finer)} with {more} seeds."
-        return f"{text}."
+        seeds = min((row.runs for row in self.rows if not row.fixed and row.runs > 1), default=0)
+        sizes = [f"{self.items:,} items"] * (self.items > 1) + [f"{seeds} seeds"] * (seeds > 0)
+        most = 1.0 if self.metric.share else float("inf")  # of shares, no difference is larger
+        low, high = (self.metric.write(min(end(differences), most)) for end in (min, max))
+        unit = " percentage points" * self.metric.share
+        span = low if low == high else f"{low} to {high}"
+        return f"Minimum detectable difference from {self.best}: {span}{unit} ({', '.join(sizes)})."
 
     def _inside(self, interval: Interval) -> Interval:
         """Return the part of an interval of a difference that is possible."""
         return Interval(max(-1.0, interval.low), min(1.0, interval.high)) if self.metric.share else interval
-
-    def _from_to(self, values: Sequence[float]) -> str:
-        most = 1.0 if self.metric.share else float("inf")  # of shares, no difference is larger than 100 points
-        low, high = (self.metric.write(min(end(values), most)) for end in (min, max))
-        return (low if low == high else f"{low} to {high}") + " percentage points" * self.metric.share
 
     def _caution(self) -> str:
         single = [row.model for row in self.rows if row.runs < 2 and not row.fixed]
@@ -174,7 +158,7 @@ class Ranking:
     def method(self) -> str:
         """The test and its level, in one sentence."""
         known = [row for row in self.rows if row.fixed or row.runs > 1]
-        correction = "studentised range of all models" if len(known) > 2 else "Student's t"
+        correction = "the studentised range of all models" if len(known) > 2 else "Student's t"
         return METHOD.format(correction=correction, level=self.level)
 
     def as_dict(self) -> dict[str, Any]:

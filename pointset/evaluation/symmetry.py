@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from pointset.errors import PointsetError
+from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.nn.layers import in_evaluation_mode
 
 SETS = 3
@@ -88,102 +88,95 @@ def check_symmetry(
     """
     if not sizes or min(sizes) < 1:
         raise PointsetError(f"sizes must be one or more numbers of at least 1, got {sizes}")
-    function = _SetFunction(module, mask, torch.Generator().manual_seed(seed))
-    dim = dim or int(getattr(function.owner, "inputs", 3))
-    with torch.no_grad(), nullcontext() if function.owner is None else in_evaluation_mode(function.owner):
-        sets = [function.draw(size, dim) for size in sizes]
+    # The module that has the mode, parameters and `inputs`: of a method, the one that it is bound to.
+    owner = module if isinstance(module, nn.Module) else getattr(module, "__self__", None)
+    owner = owner if isinstance(owner, nn.Module) else None
+    dim = dim or int(getattr(owner, "inputs", 3))
+    with torch.no_grad(), in_evaluation_mode(owner) if owner else nullcontext():
+        check = _Check(module, mask, next(owner.parameters(), torch.empty(0)) if owner else torch.empty(0), seed)
+        sets = [check.draw(size, dim) for size in sizes]
         # Over all sizes: at a single one, two seeds look like two elements.
-        function.equivariant = all(
-            function(X).shape[:2] == X.shape[:2] and function(twice).shape[:2] == twice.shape[:2]
+        check.equivariant = all(
+            check.call(X).shape[:2] == X.shape[:2] and check.call(twice).shape[:2] == twice.shape[:2]
             for X, twice in ((X, X.repeat_interleave(2, dim=1)) for X in sets)
         )
         return Symmetry(
-            "equivariant" if function.equivariant else "invariant",
-            permutation=max(map(function.permutation, sets)),
-            duplicates=max(map(function.duplicates, sets)),
-            padding=max(function.padding(X, garbage) for X in sets for garbage in GARBAGE) if mask else None,
+            "equivariant" if check.equivariant else "invariant",
+            permutation=max(map(check.permutation, sets)),
+            duplicates=max(map(check.duplicates, sets)),
+            padding=max(check.padding(X, garbage) for X in sets for garbage in GARBAGE) if mask else None,
         )
 
 
-class _SetFunction:
-    """A module or any other callable of X [B, n, dim], and of a mask [B, n] if it takes one."""
+class _Check:
+    """The deviations of a function of X [B, n, dim], and of a mask [B, n] if it takes one."""
 
     equivariant = False
 
-    def __init__(self, function: nn.Module | Callable[..., Tensor], mask: bool, generator: torch.Generator) -> None:
-        self.function, self.mask, self.generator = function, mask, generator
-        self.name = str(getattr(function, "__name__", type(function).__name__))
-        # The module that has the mode, parameters and `inputs`: of a method, the one that it is bound to.
-        owner = function if isinstance(function, nn.Module) else getattr(function, "__self__", None)
-        self.owner = owner if isinstance(owner, nn.Module) else None
+    def __init__(self, function: Callable[..., Tensor], mask: bool, like: Tensor, seed: int) -> None:
+        self.function, self.mask, self.like = function, mask, like
+        self.generator = torch.Generator().manual_seed(seed)
 
     def draw(self, size: int, dim: int) -> Tensor:
-        """Rows [SETS, size, dim] from N(0, 1), of the type and on the device of its parameters."""
-        X = torch.randn(SETS, size, dim, generator=self.generator)
-        parameter = None if self.owner is None else next(self.owner.parameters(), None)
-        return X if parameter is None else X.to(parameter)
+        """Draw rows [SETS, size, dim] from N(0, 1), of the type and on the device of the function's parameters."""
+        return torch.randn(SETS, size, dim, generator=self.generator).to(self.like)
 
     def permutation(self, X: Tensor) -> float:
-        result = self(X)
-        return max(
-            _deviation(self(X[EACH_SET, order]), self._at(order, result))
-            for order in _orders(X.shape[1], self.generator)
-        )
+        """With other orders, different for each set: a rotation, which moves every row, and mixed ones."""
+        size, result = X.shape[1], self.call(X)
+        shifts = torch.randint(1, max(size, 2), (SETS, 1), generator=self.generator)
+        mixed = range(MIXED_ORDERS * (size > 2))
+        orders = [torch.rand(SETS, size, generator=self.generator).argsort(dim=1) for _ in mixed]
+        orders.append((torch.arange(size) + shifts) % size)
+        return max(_deviation(self.call(X[EACH_SET, order]), self._at(order, result)) for order in orders)
 
     def duplicates(self, X: Tensor) -> float:
         """With every other element replaced by the first one."""
         X = X.clone()
         X[:, ::2] = X[:, :1].clone()
-        deviation, equals = self.permutation(X), self(X)[:, ::2] if self.equivariant else None
-        return deviation if equals is None else max(deviation, _deviation(equals, equals[:, :1].expand_as(equals)))
+        deviation = self.permutation(X)
+        if not self.equivariant:
+            return deviation
+        equals = self.call(X)[:, ::2]
+        return max(deviation, _deviation(equals, equals[:, :1].expand_as(equals)))
 
     def padding(self, X: Tensor, garbage: float) -> float:
-        """With masked rows, which are `garbage` times N(0, 1)."""
-        places = _places(X.shape[1], self.generator)
-        padded = garbage * self.draw(X.shape[1] + PADDING, X.shape[2])
+        """With masked rows, `garbage` times N(0, 1): at the end of the first set, among the rows of the others."""
+        size = X.shape[1] + PADDING
+        order = torch.rand(SETS, size, generator=self.generator)
+        order[0] = torch.arange(size)
+        order[1:, 0] = torch.inf  # padding comes first
+        places = order.argsort(dim=1)[:, : X.shape[1]].sort(dim=1).values
+        padded = garbage * self.draw(size, X.shape[2])
         padded[EACH_SET, places] = X
-        mask = torch.zeros(padded.shape[:2], dtype=torch.bool)
+        mask = torch.zeros(SETS, size, dtype=torch.bool, device=X.device)
         mask[EACH_SET, places] = True
-        return _deviation(self._at(places, self(padded, mask.to(X.device))), self(X))
+        return _deviation(self._at(places, self.call(padded, mask)), self.call(X))
 
     def _at(self, places: Tensor, result: Tensor) -> Tensor:
-        """The rows of an equivariant function for the elements at places [B, m]; the whole result if invariant."""
+        """Return the rows of an equivariant function at places [B, m], or the whole result of an invariant one."""
         return result[EACH_SET, places] if self.equivariant else result
 
-    def __call__(self, X: Tensor, mask: Tensor | None = None) -> Tensor:
+    def call(self, X: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Return the output for sets, by default without padding."""
         mask = X.new_ones(X.shape[:2]).bool() if mask is None else mask
+        name = str(getattr(self.function, "__name__", type(self.function).__name__))
         try:
             output = self.function(X, mask) if self.mask else self.function(X)
         except PointsetError:
             raise
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
             given = f"and a mask {list(mask.shape)}" if self.mask else "alone"
+            reason = one_line(f"{type(error).__name__}: {error}", REPEATED)
             raise PointsetError(
-                f"{self.name} cannot be called with X {list(X.shape)} {given} ({reason}): give dim= the width of its "
-                "rows, or mask=False if it takes none"
+                f"{name} cannot be called with X {list(X.shape)} {given} ({reason}): give dim= the width of its rows, "
+                "or mask=False if it takes none"
             ) from error
         if not isinstance(output, Tensor):
-            raise PointsetError(f"{self.name} must return a tensor, got {type(output).__name__}")
+            raise PointsetError(f"{name} must return a tensor, got {type(output).__name__}")
         if self.equivariant and output.shape[:2] != X.shape[:2]:
-            raise PointsetError(f"{self.name} returns {list(output.shape)} for X {list(X.shape)}: {ROWS_NEEDED}")
+            raise PointsetError(f"{name} returns {list(output.shape)} for X {list(X.shape)}: {ROWS_NEEDED}")
         return output
-
-
-def _orders(size: int, generator: torch.Generator) -> list[Tensor]:
-    """Orders [B, n] to try, different for each set: a rotation, which moves every row, and mixed ones."""
-    shifts = torch.randint(1, max(size, 2), (SETS, 1), generator=generator)
-    rotation = (torch.arange(size) + shifts) % size
-    mixed = [torch.rand(SETS, size, generator=generator).argsort(dim=1) for _ in range(MIXED_ORDERS * (size > 2))]
-    return [rotation, *mixed]
-
-
-def _places(size: int, generator: torch.Generator) -> Tensor:
-    """Places [B, n] of the elements among padding, in order: at the front in the first set, mixed in the others."""
-    draws = torch.rand(SETS, size + PADDING, generator=generator)
-    draws[0] = torch.arange(size + PADDING)
-    draws[1:, 0] = torch.inf
-    return draws.argsort(dim=1)[:, :size].sort(dim=1).values
 
 
 def _deviation(output: Tensor, expected: Tensor) -> float:

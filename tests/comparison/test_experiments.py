@@ -314,7 +314,7 @@ def run(model: str, accuracy: float, points: int = 24, seed: int = 0) -> Run:
 
 def pair(first: str, second: str, difference: float, p: float | None, p_runs: float | None = None) -> Pair:
     interval = None if p is None else Interval(difference - 0.02, difference + 0.01)
-    return Pair(first, second, difference, 0.1, interval, p, p_runs, None)
+    return Pair(first, second, difference, 0.1, interval, p, p_runs)
 
 
 def ranking_of(runs: Sequence[Run], points: int | None, pairs: Sequence[Pair], metric: Metric) -> Ranking:

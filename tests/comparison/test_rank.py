@@ -12,7 +12,7 @@ from scipy import stats
 
 import pointset
 from pointset import PointsetError, rank
-from pointset.comparison.pairs import Design, compare_models
+from pointset.comparison.pairs import compare_models
 from pointset.comparison.statistics import (
     Spread,
     critical_t,
@@ -117,18 +117,18 @@ def test_few_items_and_seeds_tell_no_difference_and_no_text_speaks_of_more_than_
     few = predictions({"network": 0.5, "tree": 0.25}, seeds=2, items=4)
     few.loc[few.seed == 1, "prediction"] = few["label"]
     ranking = rank(few)
-    assert min(pair.design.detectable() for pair in ranking.pairs) > 1
+    assert min(pair.detectable for pair in ranking.pairs) > 1
     assert "100.0 percentage points (4 items, 2 seeds)" in ranking.detectable()
     assert not [word for word in re.findall(r"[\d.]+", str(ranking)) if float(word.strip(".") or 0) > 100]
     assert ranking.pairs[0].interval.high > 1, "the numbers themselves are kept"
 
 
-def test_models_that_agree_on_every_item_do_not_say_what_can_be_told(frame):
-    """Two models that never differ have no variance: no minimum detectable difference is given for them."""
+def test_models_that_agree_on_every_item_differ_from_two_items_up(frame):
+    """Their variance is that of a single item that counts against the difference."""
     svm = frame[(frame.model == "svm") & (frame.seed == 0)]
     ranking = rank(pandas.concat([svm, svm.assign(model="copy")]), deterministic=["svm", "copy"])
     assert ranking.pair("svm", "copy").difference == 0
-    assert "detectable" not in str(ranking)
+    assert ranking.pair("svm", "copy").detectable == pytest.approx(stats.t.ppf(0.975, ITEMS - 1) / ITEMS)
 
 
 def test_a_model_without_a_seed_stands_beside_networks_with_seeds(frame):
@@ -231,8 +231,6 @@ def test_components_are_those_of_the_analysis_of_variance_by_hand():
     assert spread.residual == pytest.approx(residual) == pytest.approx(0.5)
     other = Spread.of(np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
     assert other.fixed, "all runs have the same answers"
-    apart = (np.array(items) - [1.0, 0.0, 0.0]).var(ddof=1)
-    assert Design.of(spread, other, 2, 0.05).over_items == pytest.approx(max(0.0, apart - residual / 2))
 
 
 def test_without_a_seed_it_is_the_paired_test_over_items():
@@ -295,7 +293,7 @@ def test_single_runs_are_compared_by_mcnemars_test_and_models_never(pair):
     one = {model: own[:1] for model, own in pair.items()}
     (found,) = compare_models(one)
     assert found.p_runs == mcnemar(*(own[0] for own in one.values()))
-    assert (found.p, found.interval, found.design) == (None, None, None)
+    assert (found.p, found.interval, found.detectable) == (None, None, None)
     assert not found.significant
     (known,) = compare_models(one, fixed=[*one])
     assert known.p is not None
@@ -339,16 +337,11 @@ def test_the_rule_whose_level_was_simulated_is_that_of_the_package(name):
     np.testing.assert_array_equal(levels.RULES[levels.CHOSEN](parts), found)
 
 
-def test_the_resolution_is_the_difference_at_which_the_test_begins_to_reject():
+def test_the_minimum_detectable_difference_is_where_the_test_begins_to_reject():
     rng = np.random.default_rng(5)
     scores = {f"m{model}": rng.normal(size=(3, 1)) * 0.1 + rng.normal(size=(3, 400)) for model in range(2)}
+    (pair,) = compare_models(scores)
     spreads = [*measure_spreads(scores).values()]
-    design = Design.of(*spreads, models=2, level=0.05)
     apart = spreads[0].item_means - spreads[1].item_means
-    at = [crossed_estimate(spreads, apart - apart.mean() + design.detectable() * share).p_value for share in (0.9, 1.1)]
+    at = [crossed_estimate(spreads, apart - apart.mean() + pair.detectable * share).p_value for share in (0.99, 1.01)]
     assert at[0] > 0.05 > at[1]
-
-
-def test_more_seeds_resolve_smaller_differences(pair):
-    design = compare_models(pair)[0].design
-    assert design.detectable(8) < design.detectable()
