@@ -50,7 +50,7 @@ class Pair:
 
         A difference above it is significant.
         """
-        return self.interval and (self.interval.high - self.interval.low) / 2
+        return (self.interval.high - self.interval.low) / 2 if self.interval else None
 
     @property
     def runs_differ(self) -> bool:

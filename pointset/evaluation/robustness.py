@@ -1,9 +1,8 @@
 """Accuracy under corruptions, and with fewer points than a model was trained on.
 
-**Frames.** Corruptions are defined for clouds in the unit sphere, y up; a dataset may be normalised otherwise.
-`corrupted_sets` moves each fixed set into the unit sphere (mean at the origin, farthest point at distance 1), y up,
-corrupts it there, moves it back and normalises it again with the dataset's own option: what a model would get if it
-were given the corrupted cloud.
+Corruptions are defined for clouds in the unit sphere (mean at the origin, farthest point at distance 1), y up.
+`corrupted_sets` moves each fixed set there, corrupts it, moves it back, and normalises it with the dataset's own
+option, as a model would get the corrupted cloud.
 """
 
 import copy
@@ -58,10 +57,10 @@ class Robustness:
         return float(np.mean(list(self.corruption_errors.values())))
 
     def mean_corruption_error(self, baseline: "Robustness") -> float:
-        """MCE, against a baseline that was measured on the same corruptions; 1 is as bad as the baseline.
+        """Return mCE, the mean over corruptions of the error relative to that of a baseline; 1 is as bad.
 
-        CE_c = sum_s E_(s,c) / sum_s E_(s,c)(baseline), and mCE is the mean of CE_c over corruptions c (Hendrycks and
-        Dietterich, arXiv 1903.12261, section 3, whose baseline is AlexNet, and who print it in percent).
+        CE_c = sum_s E_(s,c) / sum_s E_(s,c)(baseline) (Hendrycks and Dietterich, arXiv 1903.12261, section 3, whose
+        baseline is AlexNet, and who print it in percent).
 
         Raises:
             PointsetError: the two were not measured on the same corruptions, severities and seed, or the baseline makes
@@ -71,9 +70,8 @@ class Robustness:
         if mine != theirs or self.seed != baseline.seed:
             raise PointsetError("the baseline was measured on other corruptions, severities or seed: use the same")
         own, other = self.corruption_errors, baseline.corruption_errors
-        if perfect := [name for name, error in other.items() if error == 0]:
-            undefined = "so the relative error is undefined: use a weaker baseline"
-            raise PointsetError(f"the baseline makes no error under {perfect[0]}, {undefined}")
+        if not all(other.values()):
+            raise PointsetError("the baseline makes no error under some corruption: use a weaker baseline")
         return float(np.mean([own[name] / other[name] for name in own]))
 
 
@@ -121,8 +119,8 @@ def robustness(
 def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) -> PointSets:
     """The fixed sets of a dataset under one corruption, as a dataset.
 
-    density_inc returns half of its points, so it gets twice as many from the caches, if they hold them for every shape.
-    Otherwise it gets the sets' own, and a model sees half as many points as it was trained on.
+    density_inc returns half of its points, so it gets twice as many if the point cache has them for every shape.
+    Otherwise a model gets half as many points as it was trained on.
 
     Args:
         data: its fixed sets are corrupted.

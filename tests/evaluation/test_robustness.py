@@ -119,7 +119,7 @@ def test_mean_corruption_error_by_hand():
     [
         ([0.1], [0.1], 0, "other corruptions, severities"),
         ([0.1, 0.2], [0.2, 0.2], 1, "severities or seed"),
-        ([0.1, 0.2], [0.0, 0.0], 0, "no error under scale"),
+        ([0.1, 0.2], [0.0, 0.0], 0, "no error under some corruption"),
     ],
 )
 def test_a_baseline_that_cannot_be_compared_with_is_refused(shear, scale, seed, words):
