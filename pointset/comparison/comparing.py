@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ from pointset.runs.locks import lock_folder
 from pointset.runs.progress import EVERY, on_terminal, progress_bar, write_line
 from pointset.runs.spreadsheets import as_csv
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
-from pointset.training.processes import find_device, world_size
+from pointset.training.processes import find_device
 from pointset.zoo.registration import register_pickled
 
 RESULT_FILES = ("report.html", "table.md", "results.csv", "results.json")
@@ -68,8 +69,6 @@ def run_experiment(
         >>> [(run.model, run.seed) for run in comparison.runs]
         [('rff-max', 0)]
     """
-    if world_size() > 1:
-        raise PointsetError("a comparison distributes its runs itself: run it without torchrun or accelerate launch")
     out, workers = Path(out), workers or Workers()
     workers.check()
     if not workers.scheduler:  # the machines of a cluster may have other devices than this one

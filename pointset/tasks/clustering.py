@@ -17,7 +17,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -105,7 +104,7 @@ COMPONENT_OUTPUTS = 1 + 2 * DIMENSIONS
 """Outputs for each component: the logit of its proportion, its mean, and its scales before softplus."""
 BATCH_SETS = 10
 """Number of sets in a test batch; they have one size."""
-TEST_BATCHES, WATCHED_BATCHES, TEST_SEED = 100, 10, 0x6D06
+TEST_BATCHES, TEST_SEED = 100, 0x6D06
 EQUIVARIANT_LAYERS = 4
 
 
@@ -145,9 +144,6 @@ class Clustering(SetProblem):
             network.encoder = seeded(seed, lambda: Encoder(positioned_layers("max", options)), ENCODER)
         return network
 
-    def describe(self) -> dict[str, Any]:
-        return {"components": COMPONENTS, "dimensions": DIMENSIONS, "sizes": [LEAST_SIZE, MOST_SIZE]}
-
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
         """Draw sets of one random size. The target is their mixtures."""
         size = int(torch.randint(LEAST_SIZE, MOST_SIZE + 1, (), generator=generator))
@@ -157,9 +153,6 @@ class Clustering(SetProblem):
     def test_sets(self) -> Sequence[SetBatch]:
         """1,000 sets in 100 batches; the sets of a batch have one size."""
         return [self.draw(BATCH_SETS, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
-
-    def watched_sets(self) -> Sequence[SetBatch]:
-        return [self.draw(BATCH_SETS, epoch_generator(TEST_SEED + 1, batch)) for batch in range(WATCHED_BATCHES)]
 
     def loss(self, output: Tensor, batch: SetBatch) -> Float[Tensor, ""]:
         """-LL0."""

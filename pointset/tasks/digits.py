@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -105,10 +105,6 @@ class ImageProblem(SetProblem):
     """Base class of problems on sets of digits."""
 
     test_seed: ClassVar[int]
-
-    def describe(self) -> dict[str, Any]:
-        images = {split: digits(split) for split in get_args(Split)}
-        return {split: {"images": len(own.labels), "classes": own.classes} for split, own in images.items()}
 
     @abstractmethod
     def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:

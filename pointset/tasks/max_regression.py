@@ -49,12 +49,6 @@ class MaxRegression(SetProblem):
     def test_sets(self) -> Sequence[SetBatch]:
         return [draw_sets(TEST_SETS, size, epoch_generator(TEST_SEED, size)) for size in range(1, LARGEST_SET + 1)]
 
-    def watched_sets(self) -> Sequence[SetBatch]:
-        """Other sets, a tenth as many as the test sets."""
-        return [
-            draw_sets(TEST_SETS // 10, size, epoch_generator(TEST_SEED + 1, size)) for size in range(1, LARGEST_SET + 1)
-        ]
-
     def loss(self, output: Float[Tensor, "B 1"], batch: SetBatch) -> Float[Tensor, ""]:
         return F.l1_loss(output[:, 0], batch.target["maximum"])
 

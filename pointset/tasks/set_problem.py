@@ -39,8 +39,7 @@ UNUSED = {"epochs", "least_steps", "validation", "patience", "train_points", "la
 UNUSED |= {"label_smoothing", "class_weights", "augment"}
 """Fields of `Recipe` without a meaning when each step has new sets."""
 CURVES_TEXT = (
-    "Lines are means over seeds, bands reach from the lowest to the highest; the start of a training may lie outside "
-    "of a panel."
+    "Lines are means over seeds, bands reach from the lowest to the highest; the first steps may be outside the panel."
 )
 
 
@@ -123,14 +122,6 @@ class SetProblem(ABC):
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
         """Return the metrics, by name, of the outputs of a model for some batches."""
 
-    def watched_sets(self) -> Sequence[SetBatch]:
-        """Return sets on which the metrics are computed after each block of steps, for learning curves."""
-        return ()
-
-    def describe(self) -> dict[str, Any]:
-        """Return a description of the sets, as plain data."""
-        return {}
-
     @property
     def task(self) -> Task:
         """The problem as a task of the comparison engine."""
@@ -164,7 +155,7 @@ class SetProblem(ABC):
     def _prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
         if recipe.steps is None:
             raise PointsetError(f"{self.name} is trained by steps, not epochs: give steps in its recipe")
-        return {"sets": self.describe()}
+        return {}
 
     def _train(self, trial: Trial) -> Fitted:
         """Train on sets that depend only on (seed, step)."""
@@ -177,7 +168,7 @@ class SetProblem(ABC):
                 "model": {**model, "modules": modules} if modules else model,
                 "recipe": trial.recipe.as_dict(),
                 "seed": trial.seed,
-                "data": {"task": self.name, **self.describe()},
+                "data": {"task": self.name},
                 **origin(),
             }
 
@@ -190,14 +181,13 @@ class SetProblem(ABC):
         return self.measure(model, batches), sum(len(batch.X) for batch in batches)
 
     def _sections(self, results: Results) -> Iterator[Section]:
-        """Yield the learning curves of the loss and the metrics."""
+        """Yield the learning curves of the loss."""
         from pointset.comparison.charts import learning_curves  # matplotlib, which training does not need
 
         def steps(line: int) -> int:
             return self.task.length(line, results.recipe)
 
-        columns = {"loss": "training loss", **{metric.name: metric.title for metric in self.metrics}}
-        chart = learning_curves(results, columns, steps, "steps", shares=False)
+        chart = learning_curves(results, {"loss": "training loss"}, steps, "steps", shares=False)
         yield Section("Learning curves", CURVES_TEXT, chart, "learning-curves")
 
 
@@ -209,7 +199,6 @@ class DrawnSets(Objective):
         self.batch_size = batch_size
         self.seed = seed
         self.steps_per_epoch = problem.block
-        self.watched = problem.watched_sets()
 
     def batches(self, epoch: int) -> Iterator[SetBatch]:
         for step in range(epoch * self.steps_per_epoch, (epoch + 1) * self.steps_per_epoch):
@@ -217,10 +206,6 @@ class DrawnSets(Objective):
 
     def loss(self, output: Tensor, batch: SetBatch) -> Loss:
         return Loss(self.problem.loss(output, batch.to(output.device)))
-
-    def validate(self, model: nn.Module) -> Mapping[str, float]:
-        """Return the metrics on `watched_sets`, if there are any."""
-        return self.problem.measure(model, self.watched) if self.watched else {}
 
 
 def parts_of(row: str) -> tuple[str, str]:
