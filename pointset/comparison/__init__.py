@@ -1,7 +1,7 @@
 """Run an experiment: train and test a grid of models, and write statistics, tables and a report.
 
-`pointset compare FILE` runs the grid, every run in its own folder. It can be killed at any time and started again, and
-ends with the same numbers. A run that fails is reported and does not stop the others.
+`pointset compare FILE` runs the grid, every run in its own folder. An interrupted comparison resumes and gives the same
+results. A run that fails is reported and does not stop the others.
 
 The difference of two models is significant only if it holds for new seeds and new test sets together, at a level that
 holds for all pairs of the table; for the rule, and the simulation by which it was chosen, see `statistics.py`. A single

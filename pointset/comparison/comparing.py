@@ -1,8 +1,8 @@
 """Run an experiment: its unfinished runs, then its tables and its report.
 
-Every run has its own folder, so an interrupted comparison continues where it stopped. Every run uses the same number
-of threads whatever the number of workers, so the number of workers does not affect the results. Runs are processes of
-their own: a crash of one does not affect the others.
+Every run has its own folder, so an interrupted comparison continues where it stopped. The number of threads of a run
+does not depend on the number of workers, so neither do the results. Runs are in worker processes: a crash of one does
+not affect the others.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Significance tests of models, for new seeds and new items together: the one rule of every table and report.
 
-Run s of model a scores y[a, s, i] on item i, for example 1 if it is right and 0 if not. Models a and b differ by
-d = mean(y[a]) - mean(y[b]). Seeds and items are both samples, so that d has the estimated variance
+Run s of model a has the score y[a, s, i] on item i, for example 1 if it is correct and 0 if not. Models a and b differ
+by d = mean(y[a]) - mean(y[b]). Seeds and items are both samples, so the estimated variance of d is
 
     Var(d) = v_a / S_a + v_b / S_b + w / I - (e_a / S_a + e_b / S_b) / I
 
@@ -11,17 +11,17 @@ from items. d / sqrt(Var(d)) is compared with Student's t with Satterthwaite's d
 language-as-fixed-effect fallacy"; Satterthwaite 1946; Brennan 2001, "Generalizability Theory", chapter 6). Each model
 has its own variance over seeds: runs of different models need not be paired, and models need not vary equally.
 
-Few runs may vary little by luck, and the test would then be too sure. So the part of the seeds counts with the fewest
-degrees of freedom that it can have, min(S_a, S_b) - 1, and a model's v is at least half of the median of all models.
-The p-values and intervals of all pairs hold together, by the studentised range of all models (Games and Howell 1976,
-"Pairwise multiple comparison procedures with unequal n's and/or variances"). In simulated tables of equal models, some
-of which vary thrice as much, at most 5 % have any error: scripts/experiments/levels.py, with the rules that lost.
+A few runs may vary little by chance, and the test would then find too many differences. So the part from seeds has the
+fewest possible degrees of freedom, min(S_a, S_b) - 1, and v is at least half of the median of all models. The p-values
+and intervals of all pairs hold jointly, by the studentised range of all models (Games and Howell 1976, "Pairwise
+multiple comparison procedures with unequal n's and/or variances"). In simulated tables of equal models, some of which
+vary three times as much, at most 5 % have any error; scripts/experiments/levels.py has the simulation and other rules.
 
-A model that gives the same answers in all runs, or that is said to have no seed, has no variance over seeds. If one
-model alone varies, no median raises its variance: the critical value is then the mean of those of both parts, weighted
-by them (Cochran and Cox 1950, "Experimental Designs", section 4.14), which errs on the safe side.
-Scores without items, one number for each run, are compared over seeds alone. A single run of a model whose seed matters
-says nothing about the model: two such runs are compared by McNemar's test, and the models are not.
+A model that gives the same answers in all runs, or that is named as deterministic, has no variance over seeds. If only
+one model varies, there is no median: the critical value is then the mean of those of both parts, weighted by their
+variances (Cochran and Cox 1950, "Experimental Designs", section 4.14), which is conservative.
+Scores without items, one number for each run, are compared over seeds alone. A single run of a model that depends on
+its seed does not show how good the model is: two such runs are compared by McNemar's test, and the models are not.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -69,7 +69,7 @@ class Spread:
     residual: float
     """e: residual mean square of seeds x items, likewise."""
     fixed: bool
-    """True if a further run would give the same answers."""
+    """True if all runs give the same answers."""
     step: float
     """Change of the mean if one item counts 1 more: 1 / items where items are right or wrong, else 0."""
     alone: bool = False
@@ -98,15 +98,15 @@ class Spread:
 
     @property
     def known(self) -> bool:
-        """True if the scores say how much further runs vary."""
+        """True if the variance of further runs is known."""
         return self.fixed or self.seeds > 1
 
 
 def measure_spreads(scores: Mapping[str, ndarray], fixed: Collection[str] = ()) -> dict[str, Spread]:
     """Return the components of all models of a table, [seeds, items] each, with lower bounds on the variances.
 
-    `fixed` are the models without a seed. Scores without items keep their variances: their test has the fewest degrees
-    of freedom anyway, and errors of a regression may vary a hundred times more in one row than in another.
+    `fixed` are the models without a seed. Scores without items keep their variances: errors of a regression may vary a
+    hundred times more in one row than in another.
     """
     spreads = {model: Spread.of(own, model in fixed) for model, own in scores.items()}
     varying = {model: one for model, one in spreads.items() if one.seeds > 1 and not one.fixed and one.items > 1}
@@ -156,7 +156,7 @@ def crossed_estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " it
     over_seeds = sum(spread.over_seeds / spread.seeds for spread in varying)
     over_items = float(item_values.var(ddof=1)) / items if items > 1 else 0.0
     if items > 1:
-        # As if one more item were answered against the difference: few items then tell as little as in a sign test.
+        # At least that of one more item against the difference: with few items, the test is as weak as a sign test.
         against = (1 + abs(float(item_values.mean()))) * max(spread.step for spread in spreads)
         over_items = max(over_items, against**2)
     doubled = sum(spread.residual / spread.seeds for spread in varying) / items

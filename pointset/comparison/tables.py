@@ -35,7 +35,7 @@ MINUS = re.compile(r"(?<![\w.)])-(?=\.?\d)")
 
 
 BOLD = ("\N{LEFT ANGLE BRACKET WITH DOT}", "\N{RIGHT ANGLE BRACKET WITH DOT}")
-"""Characters around the text of bold cells while a table is formatted."""
+"""Characters that mark bold cells until a table is LaTeX."""
 
 
 def as_latex(table: Table, caption: str = "", label: str = "") -> str:

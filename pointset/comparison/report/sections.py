@@ -82,7 +82,7 @@ def report_texts(comparison: Comparison) -> dict[str, Any]:
         "rankings": comparison.sentences(),
         "costs": f"{costs} of one training (processor time without a GPU).",
         "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.title}",
-        "command": command().replace(" --report", ""),  # with --report the command would not run anything
+        "command": command().replace(" --report", ""),  # the command that repeats the runs
         "commit": commits,
         "metric": comparison.metrics[0].name,
         "seeds": seeds,
@@ -94,7 +94,7 @@ def report_texts(comparison: Comparison) -> dict[str, Any]:
 
 
 def commit_of(origin: Mapping[str, Any]) -> str:
-    """Return the commit of one of the `origins`, or its version if no commit is known."""
+    """Return the commit of one of the `origins`, or the package version if no commit is known."""
     return origin["commit"] or f"pointset {(origin['versions'] or {}).get('pointset', 'of an unrecorded version')}"
 
 
@@ -130,5 +130,5 @@ def as_html(comparison: Comparison, made: Sequence[Section], about: Mapping[str,
 
 def inline_chart(svg: str) -> str:
     """Return a chart as inline SVG, whose size comes from the page's style sheet."""
-    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # it would apply to the whole page
+    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # a style in a page applies to all of it
     return re.sub(r' width="[^"]*" height="[^"]*"', ' role="img"', svg, count=1)
