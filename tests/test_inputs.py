@@ -19,7 +19,8 @@ from pointset.data.augmentations import recipe_augmentations
 from pointset.data.catalogue.folders import groups_of
 from pointset.data.groups import group_keys
 from pointset.data.mixing import CutMix
-from pointset.data.preparation import Preparation
+from pointset.data.options import Preparation
+from pointset.data.preparation import prepare
 from pointset.errors import REPEATED, escaped, one_line, place_in_own_code, quoted
 from pointset.evaluation import corrupt
 from pointset.evaluation.calibration import reliability
@@ -101,7 +102,6 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: data.augmentation_from_names(("scale", "jiter")), "rotate-any|cutmix-k|'jiter'"),
     (lambda: recipe_augmentations(("cutmix-r", "scale")), "cutmix-r|put it last"),
     (lambda: DataOptions(features=("a", "a")), "features must be different names|a, a"),
-    (lambda: DataOptions(up="z", turned=("stl",)), "turned|'stl'|such as .obj|up=z"),
     (lambda: PointSets(cache(), DataOptions(points=6), name="x"), "points=6|5 that x holds"),
     (lambda: SETS.split_validation(1.0, 0), "fraction|1.0"),
     (lambda: SETS.split_validation(0.01, 0), "fraction=0.01 of 3 shapes|every class has one shape"),
@@ -167,10 +167,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: data.downsample(np.zeros((5, 2)), 3, seed=0), "finite numbers [N, 3], got [5, 2]"),
     (lambda: data.downsample(np.zeros((5, 3)), 6, seed=0), "from 1 to 5|got 6"),
     (lambda: data.downsample(np.zeros((5, 3)), 3, seed=0, sampler="poisson"), "'uniform', 'fps'|'poisson'"),
-    (lambda: Preparation().prepare(np.zeros((5, 4))), "[n, 3]"),
-    (lambda: Preparation().prepare(np.zeros((2, 5, 3))), "[n, 3]"),
-    (lambda: Preparation().prepare(np.ones((5, 3))), "no extent"),
-    (lambda: Preparation().prepare(np.zeros((0, 3))), "no point"),
+    (lambda: prepare(np.zeros((5, 4)), Preparation()), "[n, 3]"),
+    (lambda: prepare(np.zeros((2, 5, 3)), Preparation()), "[n, 3]"),
+    (lambda: prepare(np.ones((5, 3)), Preparation()), "no extent"),
+    (lambda: prepare(np.zeros((0, 3)), Preparation()), "no point"),
     (lambda: group_keys("(", ["shoe_1.pcd"]), "not a regular expression"),
     (lambda: groups_of("boot", ["s.pcd"], Path(), ["s.pcd"]), "group of 's.pcd'"),
     (lambda: SETS.grouped([0, 1]), "groups must be one for each of the 3 sets, got 2"),

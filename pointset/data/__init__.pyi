@@ -10,8 +10,10 @@ from .imperfections import Thin as Thin
 from .imperfections import Uneven as Uneven
 from .mixing import CutMix as CutMix
 from .normalize import normalize_points as normalize_points
+from .options import Preparation as Preparation
 from .point_cache import PointCache as PointCache
 from .point_sets import PointSets as PointSets
+from .preparation import prepare as prepare
 from .ragged import collate as collate
 from .ragged import pad_sets as pad_sets
 from .readers.clouds import Cloud as Cloud

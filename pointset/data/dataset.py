@@ -12,7 +12,6 @@ from torch import Tensor
 
 from pointset.configuration import check
 from pointset.data.cache.build import CachePlan, load_cache
-from pointset.data.cache.manifest import Sampling
 from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.file_tables import is_table, read_rows, rows_by_file, saved_frame
 from pointset.data.catalogue.folders import Listing, groups_of, list_folder
@@ -20,7 +19,7 @@ from pointset.data.catalogue.locate import check_against_card, home, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.groups import NO_GROUPS, number_groups
 from pointset.data.options import MORE_POINTS, SPLITS, TABLES, DataOptions
-from pointset.data.orientation import on_one_axis, with_axis
+from pointset.data.orientation import rotated_cache, with_axis
 from pointset.data.point_cache import PointCache
 from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
@@ -83,11 +82,14 @@ def load_split(
     progress: bool = True,
     fewer: bool = False,
     classes: Sequence[str] | None = None,
+    trained: bool = False,
+    now: str | None = None,
 ) -> PointSets:
     """Load one split of a dataset with these options; arguments and errors as for `load_dataset`.
 
     With `fewer`, sets have as many points as there are, with a warning, where no shape has `options.points`. Data with
-    other `classes` than a model was trained on are refused, before shapes are sampled.
+    other `classes` than a model was trained on are refused, before shapes are sampled. With `trained`, the upward axis
+    is that of a training, and files are rotated to it: from the direction `now`, or from the axis of their format.
     """
     card, folder = locate_data(data, progress=progress)
     options = _with_absolute_tables(options)
@@ -95,8 +97,8 @@ def load_split(
     cache, present = _folder_cache(folder, card, split, options, listing, progress, classes)
     _warn_of_missing_classes(folder, cache, split, present)
     name, source = (card.name, card.name) if card else (folder.name, str(folder))
-    options = with_axis(options, cache.names, card, folder)
-    cache = on_one_axis(cache, options)
+    options = options if trained else with_axis(options, cache.names, card, folder)
+    cache = rotated_cache(cache, [now or options.usual_up(shape) for shape in cache.names], options.up)
     group_of, left_out = _groups_and_left_out(folder, split, options, listing, cache.names)
     if group_of:
         cache = dataclasses.replace(cache, groups=number_groups(group_of[name] for name in cache.names))
@@ -187,8 +189,7 @@ def _folder_cache(
         raise PointsetError(
             f"{folder} has meshes, whose points have normals alone: leave {', '.join(options.further)} out"
         )
-    plan = CachePlan(listing, Sampling.of(listing.kind, options))
-    return load_cache(plan, on_error=options.on_error, progress=progress), listing.present
+    return load_cache(CachePlan(listing, options), on_error=options.on_error, progress=progress), listing.present
 
 
 def _released_cache(

@@ -1,13 +1,15 @@
-"""The data options of a run: one frozen object that is passed as a whole and saved with results."""
+"""How shapes become sets of points (`Preparation`), and what else determines the data of a run (`DataOptions`)."""
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pointset.configuration import COMMON, Checked, PointCount, Seed
+from cyclopts import Parameter
+
+from pointset.configuration import COMMON, Count, LocalFeatures, PointCount, PositiveShare, Seed
+from pointset.data.axes import Axis, usual_up
 from pointset.data.outliers import OutlierOptions
-from pointset.data.readers.formats import SHAPE_SUFFIXES
+from pointset.data.readers.formats import suffix_of
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, quoted
 
@@ -21,15 +23,61 @@ NORMALS = "normals"
 """The feature that is a direction, and rotates with the shape."""
 MORE_POINTS = "sample more with cache_points (--cache-points of `train` and `compare`)"
 """Hint in errors: how to sample larger caches; other commands use the options that a model was trained with."""
-NOT_SAVED = ("on_error",)
+CLOUD_POINTS = 1024
+"""Points of the cloud whose neighbourhoods are described, where a shape has as many: they depend on the density."""
+DERIVED = ("kinds", "inputs", "local_features", "least")
+"""Fields of a preparation that follow from the data, the model and the training."""
 TABLES = ("labels", "groups", "without")
 """Options that are paths of tables; groups may be something else."""
+_DERIVED = Parameter(parse=False)
 
 
-class WithFeatures(Checked):
-    """Base class of what has `features` of points."""
+@dataclass(frozen=True, kw_only=True)
+class Preparation(OutlierOptions):
+    """How shapes become sets of points; a trained model has the one of its training."""
 
-    features: tuple[str, ...]
+    points: Annotated[PointCount, COMMON] = 1024
+    """Points per set; a smaller cloud gives all its points."""
+    cache_points: PointCount = 2048
+    """Points sampled once per mesh, from which sets are drawn; of a trained model, those of its largest shape."""
+    normalize: Normalize = "unit-sphere"
+    """Normalisation of each set, see `pointset.data.normalize`; "principal-axes" for shapes in any pose, "upright-axes"
+    for shapes that are rotated about the vertical axis."""
+    sampler: Sampler = "uniform"
+    """How points are sampled from meshes; see `pointset.data.sampling`."""
+    up: Axis = "z"
+    """The upward axis of the sets."""
+    kinds: Annotated[tuple[str, ...], _DERIVED] = ()
+    """Suffixes of files whose upward axis is that of the sets; others have the usual axis of their format."""
+    features: tuple[str, ...] = ()
+    """Point features beside the coordinates: "normals" (from meshes or files); for point clouds also "colors",
+    "columns" (numbers without names), or fields by name: intensity,return_number."""
+    inputs: Annotated[Count, _DERIVED] = 3
+    """Numbers of each point that are given: coordinates and features."""
+    local_features: Annotated[LocalFeatures, _DERIVED] = "none"
+    """Local features of each point; see `pointset.data.local_features`."""
+    least: Annotated[PositiveShare, _DERIVED] = 0.5
+    """Share of the points of a training shape below which local features are too coarse for the model: it warns."""
+
+    def __post_init__(self) -> None:
+        names = (self.features,) if isinstance(self.features, str) else self.features
+        if isinstance(names, tuple | list) and all(isinstance(name, str) for name in names):
+            object.__setattr__(self, "features", tuple(name for item in names for name in item.split(",")))
+        super().__post_init__()
+        if len(set(self.features)) < len(self.features) or not all(self.features):
+            raise PointsetError(f"features must be different names, got {quoted(', '.join(self.features))}")
+        if self.has_normals and "axes" in self.normalize:
+            raise PointsetError(f"normalize={self.normalize} does not rotate normals: leave normals out")
+        if self.has_normals:  # normals come first, so that they are always columns 3 to 5
+            object.__setattr__(self, "features", (NORMALS, *self.further))
+
+    def __repr__(self) -> str:
+        """One line with the settings that change the points."""
+        beside = [f"with {', '.join(self.features)}"] * bool(self.features)
+        beside += [f"local features {self.local_features}"] * (self.local_features != "none")
+        beside += ["outliers removed"] * self.remove_outliers
+        sizes = f"{self.points:,} points" if self.sampler == "uniform" else f"{self.points:,} points ({self.sampler})"
+        return f"Preparation({', '.join([sizes, self.normalize, f'{self.up} up', *beside])})"
 
     @property
     def has_normals(self) -> bool:
@@ -46,10 +94,19 @@ class WithFeatures(Checked):
         """Names of the arrays of a shape whose columns are those of its points, in this order."""
         return ["points"] + ["normals"] * self.has_normals + ["features"] * bool(self.further)
 
+    @property
+    def cloud_points(self) -> int:
+        """Points among which neighbours are searched, and of which a set is a part."""
+        return self.points if self.local_features == "none" else max(self.points, CLOUD_POINTS)
+
+    def usual_up(self, name: str) -> Axis:
+        """Return the assumed upward axis of a file that does not declare one."""
+        return self.up if suffix_of(name) in self.kinds else usual_up([name]) or self.up
+
 
 @dataclass(frozen=True, kw_only=True)
-class DataOptions(OutlierOptions, WithFeatures):
-    """How the point sets of a run are made; all models of a comparison share them.
+class DataOptions(Preparation):
+    """The data of a run: how its sets are made, and which shapes they are; all models of a comparison share it.
 
     Example:
         >>> options = pointset.DataOptions(points=128, normalize="standardize")
@@ -60,31 +117,16 @@ class DataOptions(OutlierOptions, WithFeatures):
         pointset.errors.PointsetError: points must be a whole number from 1 to 10,000,000, got 0
     """
 
-    points: Annotated[PointCount, COMMON] = 1024
-    """Points per set."""
-    cache_points: PointCount = 2048
-    """Points sampled once per mesh, from which sets are drawn."""
-    normalize: Normalize = "unit-sphere"
-    """Normalisation of each set, see `pointset.data.normalize`; "principal-axes" for shapes in any pose, "upright-axes"
-    for shapes that are rotated about the vertical axis."""
-    sampler: Sampler = "uniform"
-    """How points are sampled from meshes; see `pointset.data.sampling`."""
+    up: Annotated[Literal["y", "z", "auto"], COMMON] = "auto"  # type: ignore[assignment]
+    """Axis that points up; "auto" is the card's, or for a folder y for OBJ, GLB and glTF, otherwise z."""
     data_seed: Seed = 0
     """Seeds caches and fixed test subsets."""
     split_seed: Seed = 0
     """Seeds the train/test split of a folder that has none."""
     variant: str | None = None
     """Version of the dataset, if there are several, such as PB_T50_RS of ScanObjectNN."""
-    up: Annotated[Literal["y", "z", "auto"] | None, COMMON] = None
-    """Axis that points up; "auto" uses the card's, or for a folder y for OBJ, GLB and glTF, otherwise z."""
-    turned: tuple[str, ...] = ()
-    """Suffixes of files that have the other axis than `up`, and are turned; "auto" takes those that usually have Y up,
-    beside others."""
     on_error: OnError = "raise"
     """How to handle clouds or meshes that cannot be used: "raise" reports them all, "skip" continues without them."""
-    features: tuple[str, ...] = ()
-    """Point features beside the coordinates: "normals" (from meshes or files); for point clouds also "colors",
-    "columns" (numbers without names), or fields by name: intensity,return_number."""
 
     groups: Annotated[str | None, COMMON] = None
     """Shapes that must stay on one side of a split, such as views of one object: a table (*.csv) of files and groups, a
@@ -97,42 +139,38 @@ class DataOptions(OutlierOptions, WithFeatures):
     without: str | None = None
     """A table (*.csv) of files to leave out, as `pointset data check -o check.csv` writes it."""
 
-    def __post_init__(self) -> None:
-        names = (self.features,) if isinstance(self.features, str) else self.features
-        if isinstance(names, tuple | list) and all(isinstance(name, str) for name in names):
-            object.__setattr__(self, "features", tuple(name for item in names for name in item.split(",")))
-        super().__post_init__()
-        if len(set(self.features)) < len(self.features) or not all(self.features):
-            raise PointsetError(f"features must be different names, got {quoted(', '.join(self.features))}")
-        if self.has_normals and "axes" in self.normalize:
-            raise PointsetError(f"normalize={self.normalize} does not rotate normals: leave normals out")
-        if self.turned and (self.up in (None, "auto") or not {*self.turned} <= SHAPE_SUFFIXES):
-            raise PointsetError(
-                f"turned={quoted(', '.join(self.turned))} must be suffixes of files of shapes, such as .obj, and goes "
-                "with up=y or up=z"
-            )
-        if self.up == "auto":  # one spelling, because options of results are compared for equality
-            object.__setattr__(self, "up", None)
-        if self.has_normals:  # normals come first, so that they are always columns 3 to 5
-            object.__setattr__(self, "features", (NORMALS, *self.further))
+    @classmethod
+    def of(cls, description: Mapping[str, Any]) -> Self:
+        """Return the options saved in a `PointSets.describe` description.
+
+        If shapes were left out, `on_error` is "skip".
+        """
+        saved = cls._fields_of({name: description[name] for name in cls.beside() if name in description})
+        prepared = Preparation.from_dict(description["preparation"]).changed({"normalize": description["normalize"]})
+        return cls(**vars(prepared) | saved, on_error="skip" if description.get("skipped") else "raise")
+
+    @classmethod
+    def _fields_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        if derived := [name for name in values if name in DERIVED]:
+            raise PointsetError(f"{derived[0]} follows from the data, the model and the training: leave it out")
+        return super()._fields_of(values)
+
+    @classmethod
+    def option_names(cls) -> list[str]:
+        """Return the names of the options that can be chosen."""
+        return [name for name in super().option_names() if name not in DERIVED]
+
+    @classmethod
+    def beside(cls) -> list[str]:
+        """Return the names of the options that are saved beside the preparation; results list skipped shapes."""
+        of_preparation = Preparation.option_names()
+        return [name for name in cls.option_names() if name not in (*of_preparation, "on_error")]
 
     @property
     def listing(self) -> dict[str, Any]:
         """The arguments of `list_folder`."""
         return {"seed": self.split_seed, "groups": self.groups, "labels": self.labels, "without": self.without}
 
-    def describe(self) -> dict[str, Any]:
-        """Return the fields that results save, without `on_error`: results list skipped shapes."""
-        return {name: value for name, value in self.as_dict().items() if name not in NOT_SAVED}
-
-    @classmethod
-    def of(cls, description: Mapping[str, Any]) -> Self:
-        """Return the options saved in a `PointSets.describe` description.
-
-        The sampler of released clouds becomes "uniform". If shapes were left out, `on_error` is "skip".
-        """
-        names = {field.name for field in dataclasses.fields(cls)}.difference(NOT_SAVED)
-        saved = {name: value for name, value in description.items() if name in names}
-        sampler = saved["sampler"] if saved["sampler"] in SAMPLERS else "uniform"
-        on_error = "skip" if description.get("skipped") else "raise"
-        return cls.from_dict({**saved, "sampler": sampler, "on_error": on_error})
+    def as_dict(self) -> dict[str, Any]:
+        """Return the options that can be chosen as plain data for JSON."""
+        return {name: value for name, value in super().as_dict().items() if name not in DERIVED}

@@ -8,24 +8,27 @@ from pathlib import Path
 
 import numpy as np
 
-from pointset.data.axes import Axis, rotate_up, usual_up
+from pointset.data.axes import USUAL_AXES, Axis, rotate_up, usual_up
 from pointset.data.catalogue.cards import Card
 from pointset.data.options import DataOptions
 from pointset.data.point_cache import PointCache
-from pointset.data.readers.formats import suffix_of
+from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
 
 
 def with_axis(options: DataOptions, names: Sequence[str], card: Card | None, folder: Path) -> DataOptions:
-    """Return options with the upward axis of the files, and the suffixes of those that are rotated to it.
+    """Return options with the upward axis of the files, and the suffixes of those that have it.
 
     Without one, it is that of the card, or the usual one of the files, with a warning if it is y for some.
     """
-    if axis := options.up or (card.up if card else None):
+    suffixes = {suffix_of(name) for name in names} & SHAPE_SUFFIXES
+    if options.up != "auto" or card:
+        axis = card.up if card and options.up == "auto" else options.up
         # DAE files state their axis, and are read with Z up.
-        stated = {".dae"} & {suffix_of(name) for name in names} if axis == "y" else set()
-        return dataclasses.replace(options, up=axis, turned=tuple(sorted(stated | {*options.turned})))
+        return dataclasses.replace(
+            options, up=axis, kinds=tuple(sorted(suffixes - ({".dae"} if axis == "y" else set())))
+        )
     up: Axis = usual_up(names) or "z"
-    upright = tuple(sorted({suffix_of(name) for name in names if usual_up([name]) == "y"}))
+    upright = sorted(suffix for suffix in suffixes if USUAL_AXES.get(suffix) == "y")
     if upright:
         assumption, remedy = "y is taken for their upward axis", "give --up y or --up z"
         if up == "z":
@@ -33,17 +36,10 @@ def with_axis(options: DataOptions, names: Sequence[str], card: Card | None, fol
         found = f"{folder} holds {' and '.join(upright)} files, which usually have Y up: {assumption}"
         look = f"look at them with `pointset data show {shlex.quote(str(folder))}`"
         warnings.warn(f"{found}; {look}, and {remedy} (in Python up=)", UserWarning, stacklevel=4)
-    return dataclasses.replace(options, up=up, turned=upright if up == "z" else ())
+    return dataclasses.replace(options, up=up, kinds=tuple(sorted(suffixes - {*upright} if up == "z" else suffixes)))
 
 
-def on_one_axis(cache: PointCache, options: DataOptions) -> PointCache:
-    """Return the cache whose shapes all have the axis of the options up; see `DataOptions.turned`."""
-    up: Axis = "y" if options.up == "y" else "z"
-    other: Axis = "z" if up == "y" else "y"
-    return rotated_cache(cache, [other if suffix_of(name) in options.turned else up for name in cache.names], up)
-
-
-def rotated_cache(cache: PointCache, axes: Sequence[str], up: Axis) -> PointCache:
+def rotated_cache(cache: PointCache, axes: Sequence[str], up: str) -> PointCache:
     """Return the cache whose shapes, each with one of these directions up, are rotated to have this axis up."""
     if {*axes} <= {up}:
         return cache
@@ -52,6 +48,6 @@ def rotated_cache(cache: PointCache, axes: Sequence[str], up: Axis) -> PointCach
         rows = np.repeat([axis == now for axis in axes], cache.sizes)
         for name in {"points", "normals"} & {*columns}:
             flat = np.array(columns[name]).reshape(-1, 3)
-            flat[rows] = rotate_up(flat[rows], now, up)
+            flat[rows] = rotate_up(flat[rows], now, "y" if up == "y" else "z")
             columns[name] = flat.reshape(columns[name].shape)
     return cache.with_columns(columns)

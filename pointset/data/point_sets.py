@@ -3,7 +3,7 @@
 import copy
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, overload
 
 import numpy as np
@@ -18,11 +18,9 @@ from pointset.data.groups import NO_GROUPS, Grouping, alone, groups_from_names, 
 from pointset.data.local_feature_cache import cache_with_local_features
 from pointset.data.local_features import WIDTHS
 from pointset.data.normalize import normalize_rows
-from pointset.data.options import MORE_POINTS, SAMPLERS, DataOptions
+from pointset.data.options import CLOUD_POINTS, MORE_POINTS, DataOptions, Preparation
 from pointset.data.point_cache import AS_RELEASED, Indices, PointCache, fixed_indices, random_indices
-from pointset.data.preparation import CLOUD_POINTS, Preparation
 from pointset.data.ragged import PaddedSets, mask_of, pad_rows
-from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
 from pointset.data.rotations import Columns
 from pointset.errors import PointsetError, described, quoted
 from pointset.inputs import InputError, as_places
@@ -329,10 +327,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             **({"left_out": list(self.point_cache.skipped)} if self.point_cache.skipped else {}),
             **({"remarks": self.point_cache.remarks} if self.point_cache.remarks else {}),
             "classes": list(self.classes),
-            **self.options.describe(),
-            "cache_points": int(self.point_cache.sizes.max(initial=0)),
-            "sampler": self.point_cache.sampler,
-            "up": self.up,
+            "normalize": self.options.normalize,
+            **{name: getattr(self.options, name) for name in self.options.beside()},
             "fingerprint": self.fingerprint,
             "preparation": self.preparation.as_dict(),
         }
@@ -347,20 +343,14 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         how = self.options.normalize
         if how == "standardize" and self.point_cache.is_centred(self.rows.numpy()):
             how = "center-standardize"
-        return Preparation(
-            points=self.size,
-            normalize=how,
-            up=self.up,
-            kinds=tuple(sorted(({suffix_of(name) for name in self.names} & SHAPE_SUFFIXES) - {*self.options.turned})),
-            sampler=self.options.sampler if self.point_cache.sampler in SAMPLERS else "uniform",
-            cache_points=max(1, int(self.point_cache.sizes.max(initial=0))),
-            features=self.options.features,
-            inputs=self.inputs,
-            remove_outliers=self.options.remove_outliers,
-            outlier_neighbours=self.options.outlier_neighbours,
-            outlier_ratio=self.options.outlier_ratio,
-            local_features=self.local_features,
-        )
+        derived = {
+            "normalize": how,
+            "up": self.up,
+            "cache_points": max(1, int(self.point_cache.sizes.max(initial=0))),
+            "inputs": self.inputs,
+            "local_features": self.local_features,
+        }
+        return Preparation(**{field.name: getattr(self.options, field.name) for field in fields(Preparation)} | derived)
 
     @functools.cached_property
     def fingerprint(self) -> str:

@@ -12,9 +12,8 @@ from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
 from pointset.data.dataset import load_split
 from pointset.data.options import SPLITS, TABLES, DataOptions
-from pointset.data.orientation import rotated_cache
 from pointset.data.point_sets import PointSets
-from pointset.data.preparation import Preparation, warn_of_rotation
+from pointset.data.preparation import warn_of_rotation
 from pointset.data.readers.formats import suffix_of
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, quoted
@@ -56,41 +55,26 @@ def load_like(
     direction = None if up == "auto" else up
     changes = {"on_error": on_error, "points": points, "remove_outliers": remove_outliers, "labels": labels}
     options = DataOptions.of(description)
-    if direction is not None or data in list_cards():  # which holds for all of their files
-        options = options.changed({"turned": ()})
     if data is not None:
         options = _with_fitting_tables(data, options.changed({} if labels is None else {"labels": None}))
     options = options.changed({name: value for name, value in changes.items() if value is not None})
+    of_card = load_card(str(data)).up if data in list_cards() and data != description["source"] else None
+    now, source = direction or of_card, description["source"]
     try:
-        sets = load_split(data or description["source"], split, options, classes=description["classes"])
+        sets = load_split(data or source, split, options, classes=description["classes"], trained=True, now=now)
     except PointsetError as error:
-        source = Path(description["source"])
-        if data is None and source.is_absolute() and not source.exists():
+        if data is None and Path(source).is_absolute() and not Path(source).exists():
             raise PointsetError(f"{error}; if the data of the run has moved, give its folder with --data") from error
         raise
-    preparation = Preparation.from_dict(description["preparation"])
-    is_training_data = sets.source == description["source"]
-    # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.
-    if not (is_training_data or sets.point_cache.is_centred(sets.rows.numpy())):
-        sets = sets.normalized(preparation.normalize)
-    return sets if is_training_data and direction is None else _rotated(sets, preparation, direction)
-
-
-def _rotated(sets: PointSets, preparation: Preparation, direction: str | None) -> PointSets:
-    """Rotate each shape to the axis of the sets, from `direction`, the axis of their card or that of its file.
-
-    Files that `load_split` has rotated already stay.
-    """
-    of_card = load_card(sets.source).up if sets.source in list_cards() else None
-    now = {
-        name: sets.up if suffix_of(name) in sets.options.turned else direction or of_card or preparation.usual_up(name)
-        for name in sets.point_cache.names
-    }
-    rotated = [name for name, axis in now.items() if axis != sets.up]
+    if sets.source == source:
+        return sets
+    rotated = [name for name in sets.point_cache.names if (now or options.usual_up(name)) != options.up]
     if rotated and direction is None:
         kind = f"{sets.source} has" if of_card else f"{suffix_of(rotated[0])} files usually have"
         warn_of_rotation(kind, sets.up)
-    return sets.with_cache(rotated_cache(sets.point_cache, [*now.values()], sets.up)) if rotated else sets
+    # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.
+    centred = sets.point_cache.is_centred(sets.rows.numpy())
+    return sets if centred else sets.normalized(description["preparation"]["normalize"])
 
 
 def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:

@@ -10,12 +10,12 @@ from jaxtyping import Float, Int
 from numpy import ndarray
 
 from pointset.data.cache.build import CachePlan, load_cache
-from pointset.data.cache.manifest import CacheEntry, Sampling, Source, read_manifest
+from pointset.data.cache.manifest import CacheEntry, Source, read_manifest
 from pointset.data.catalogue.folders import list_to_look
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released, read_released
 from pointset.data.options import SPLITS, DataOptions
-from pointset.data.orientation import on_one_axis, with_axis
+from pointset.data.orientation import rotated_cache, with_axis
 from pointset.data.point_cache import PointCache
 from pointset.data.point_sets import PointSets
 from pointset.data.unusable import UnreadableShapesError
@@ -86,7 +86,7 @@ def read_shapes(
             rule = next(iter(listings.values())).rule
             for split in sorted(listings, key=lambda split: split != "train"):
                 listing = listings[split]
-                plan = CachePlan(listing, Sampling.of(listing.kind, DataOptions()))  # as `load_dataset` makes it
+                plan = CachePlan(listing, DataOptions())  # as `load_dataset` makes it
                 try:
                     caches[split] = load_cache(plan, on_error="skip", progress=progress)
                     entries |= {entry.name: entry for entry in read_manifest(plan.folder).entries}
@@ -99,8 +99,11 @@ def read_shapes(
             first = next((entry.skipped for entry in entries.values()), "it has no shape")
             raise PointsetError(f"{folder}: no shape can be read: {first}")
         names = [name for cache in caches.values() for name in cache.names]
-        options = with_axis(DataOptions.from_dict({"normalize": "none", "up": up}), names, card, folder)
-    caches = {split: on_one_axis(cache, options) for split, cache in caches.items()}
+        options = with_axis(DataOptions.from_dict({"normalize": "none", "up": up or "auto"}), names, card, folder)
+    caches = {
+        split: rotated_cache(cache, [options.usual_up(name) for name in cache.names], options.up)
+        for split, cache in caches.items()
+    }
     most = min(POINTS, max(int(cache.sizes.max()) for cache in caches.values()))
     sets = [
         PointSets(cache, options.changed({"points": min(most, int(cache.sizes.max()))}), split=split)

@@ -149,7 +149,7 @@ def for_prepared(
         prepared: list[Tensor | Failure] = []
         for shape in block:
             try:
-                prepared.append(model.preparation.prepare(shape.path, up=up, remove_outliers=remove_outliers).points)
+                prepared.append(model.prepare(shape.path, up=up, remove_outliers=remove_outliers).points)
             except (PointsetError, OSError) as error:
                 prepared.append(Failure(shape.name, one_line(error, 2 * REPEATED)))
         usable = [(shape, points) for shape, points in zip(block, prepared, strict=True) if isinstance(points, Tensor)]

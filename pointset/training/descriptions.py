@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from pointset.data.imperfections import THINNEST
+from pointset.data.options import Preparation
 from pointset.data.point_sets import PointSets
-from pointset.data.preparation import Preparation
 from pointset.errors import PointsetError
 from pointset.runs.provenance import origin
 from pointset.training.recipe import Recipe

@@ -14,7 +14,8 @@ from torch import Tensor
 from pointset.baselines.models import BASELINES, EMBEDDERS
 from pointset.data.arrays import FLAT, as_array
 from pointset.data.normalize import log_size
-from pointset.data.preparation import Preparation
+from pointset.data.options import Preparation
+from pointset.data.preparation import prepare
 from pointset.data.readers.clouds import Cloud, require_cloud
 from pointset.data.readers.meshes import Mesh
 from pointset.data.unusable import LEAVE_OUT
@@ -134,7 +135,7 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
     def _checked(self, index: int, cloud: Any) -> Any:
         if isinstance(cloud, SHAPE_KINDS):
             is_network = isinstance(self.model_, SetClassifier)
-            return cloud if is_network else Preparation(points=FILE_POINTS).prepare(cloud).raw
+            return cloud if is_network else prepare(cloud, Preparation(points=FILE_POINTS, normalize="none")).raw
         rows = as_array(cloud)
         if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
             raise InputError(f"cloud {index}: points must be [n, {self.n_features_in_}], got {described(cloud)}")

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from pointset.baselines.models import Baseline
 from pointset.configuration import MOST_POINTS, LocalFeatures
 from pointset.data.local_features import WIDTHS
+from pointset.data.options import Preparation
 from pointset.data.point_sets import PointSets
-from pointset.data.preparation import Preparation, Prepared
+from pointset.data.preparation import Prepared, prepare
 from pointset.inputs import InputError, as_sets
 from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.modules import Encoder
@@ -37,6 +38,11 @@ MaskLike = Any
 """bool [B, n], or [n] of one cloud; None when all points are real."""
 
 
+def untrained_preparation(inputs: int) -> Preparation:
+    """Return the preparation of a model before training: points stay unchanged."""
+    return Preparation(points=MOST_POINTS, normalize="none", inputs=inputs)
+
+
 class Classifier(nn.Module):
     """Base class of the zoo's models: predictions and embeddings of clouds in any unit.
 
@@ -57,7 +63,7 @@ class Classifier(nn.Module):
         self.inputs, self.local_features = inputs, local_features
         width = WIDTHS[local_features]
         self.widths = (inputs, inputs + width) if width else (inputs,)
-        self.preparation = Preparation(points=MOST_POINTS, inputs=inputs)
+        self.preparation = untrained_preparation(inputs)
         self.classes: list[str] | None = None
         self.temperature = 1.0
         self.training_distribution: TrainingDistribution | None = None
@@ -65,19 +71,19 @@ class Classifier(nn.Module):
         self.by_thresholds = False
 
     def prepare(self, shape: Any, **reading: Any) -> Prepared:
-        """Prepare a shape as the model's training shapes were; see `Preparation.prepare`.
+        """Prepare a shape as the model's training shapes were; see `pointset.data.prepare`.
 
         Example:
             >>> prepared = pointset.create_model("isab16-pma", pretrained="modelnet40-1024").prepare(X[0])
             >>> prepared.points.shape
             torch.Size([32, 3])
         """
-        return self.preparation.prepare(shape, **reading)
+        return prepare(shape, self.preparation, **reading)
 
     @property
     def has_preparation(self) -> bool:
         """True if the model was trained, or has been given the preparation of its training sets."""
-        return self.preparation != Preparation(points=MOST_POINTS, inputs=self.inputs)
+        return self.preparation != untrained_preparation(self.inputs)
 
     def __repr__(self) -> str:
         """Return a line with name, classes and parameters; `print(model)` shows the layers."""

@@ -39,11 +39,7 @@ class DataDescription(TypedDict, total=False):
     shapes: int
     skipped: int
     classes: list[str]
-    points: Count
     normalize: Normalize
-    sampler: str
-    features: list[str]
-    up: str
     preparation: dict[str, Any]
     fingerprint: str
 
@@ -62,7 +58,7 @@ class RunDescription(TypedDict, total=False):
     commit: str | None
 
 
-OF_DATA = ("source", "classes", "points", "normalize", "sampler", "split_seed", "variant", "up")
+OF_DATA = ("source", "classes", "normalize")
 OF_MODEL = ("name", "classes", "inputs", "seed", "options")
 REQUIRED_KEYS = {
     "model": OF_MODEL,

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from pointset.baselines.models import Ensemble
 from pointset.configuration import Count, check, check_seed
 from pointset.data.local_features import WIDTHS
+from pointset.data.options import Preparation
 from pointset.data.point_sets import PointSets
-from pointset.data.preparation import Preparation
 from pointset.errors import QUOTED, PointsetError, one_line, quoted
 from pointset.nn.layers import Dropout, in_evaluation_mode
 from pointset.nn.modules import Encoder

@@ -35,7 +35,7 @@ MOST_ROWS, MOST_PAIRS = 2**16, 10**8
 
 Clouds = Any
 """[n, d], [B, n, d], or a list or an array of objects of B clouds [n_i, d]: arrays or tensors of numbers. Or all that
-`Preparation.prepare` takes, such as the path of a file, or a list of it; or `PointSets`."""
+`pointset.data.prepare` takes, such as the path of a file, or a list of it; or `PointSets`."""
 Sets = PointSets | Iterable[tuple[Any, ...]]
 """`PointSets`, whose fixed subsets are taken; or batches of prepared sets: points [b, n, d], their mask, anything."""
 

@@ -63,8 +63,8 @@ def publish(
     """Measure a run, write its folder, and print its card."""
     model = load_model(run)
     description = model.description
-    corrupted_at = description["data"]["points"]
-    description["data"]["points"] = SIZES[-1]
+    corrupted_at = description["data"]["preparation"]["points"]
+    description["data"]["preparation"]["points"] = SIZES[-1]
     about = _about(description, data)
     tested = {size: _test(model, description, size) for size in SIZES}
     weights = _in_16_bits(model)
@@ -117,7 +117,7 @@ def _check(model: nn.Module) -> Weights:
 def _about(description: dict[str, Any], data: str) -> dict[str, Any]:
     """run.json, which names the data by its card, and says nothing of the machine's folders."""
     card, sets = load_card(data), description["data"]
-    if (tuple(sets["classes"]), sets["up"]) != (card.classes, card.up):
+    if (tuple(sets["classes"]), sets["preparation"]["up"]) != (card.classes, card.up):
         raise PointsetError(f"the run was trained on other classes or another up axis ({sets['up']}) than {data} has")
     model = {key: Path(value).name if key == "pretrained" else value for key, value in description["model"].items()}
     return description | {"model": model, "data": sets | {"name": data, "source": data}}

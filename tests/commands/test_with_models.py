@@ -137,7 +137,7 @@ def test_a_run_with_normals_is_tested_and_looked_at(normals: Path, capsys: Any, 
     mesh = normals / "parts" / "class0" / "test" / "6.off"
     assert asked(capsys, "attend", mesh, *run, "-o", normals / "a.html")["prediction"].startswith("class")
     description = json.loads((normals / "run" / "run.json").read_text())
-    assert (description["model"]["inputs"], description["data"]["features"]) == (6, ["normals"])
+    assert (description["model"]["inputs"], description["data"]["preparation"]["features"]) == (6, ["normals"])
 
 
 @pytest.mark.filterwarnings("ignore:the files are declared")

@@ -11,6 +11,7 @@ import torch
 import pointset
 from pointset import DataOptions, PointsetError
 from pointset.data import CutMix, augmentation_from_names
+from pointset.data.preparation import prepare
 from pointset.data.unusable import UnreadableShapesError
 
 RNG = np.random.default_rng(0)
@@ -44,7 +45,7 @@ def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path, home):
     plain = pointset.load_dataset(folder, points=5, progress=False)
     assert torch.equal(again.points, train.points)
     assert torch.equal(plain.points, train.points[..., :3])
-    assert plain.describe()["features"] == []
+    assert plain.preparation.features == ()
     assert len({train.fingerprint, again.fingerprint, plain.fingerprint}) == 2
     model = pointset.create_model("isab4-pma", classes=2, inputs=7, dim=8, heads=2)
     pointset.fit(model, train, pointset.Recipe(epochs=1, batch_size=3, augment=("jitter", "cutmix-r")), progress=False)
@@ -59,7 +60,7 @@ def test_normals_of_meshes_stand_behind_the_coordinates(few, home):
     assert sets.inputs == 6
     with pytest.raises(PointsetError, match=r"meshes.*colors"):
         pointset.load_dataset(few, features="colors", progress=False)
-    shape = sets.preparation.prepare(few / "class0" / "train" / "shape0.off")
+    shape = prepare(few / "class0" / "train" / "shape0.off", sets.preparation)
     assert shape.points.shape == (9, 6)
 
 

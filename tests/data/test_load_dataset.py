@@ -20,6 +20,7 @@ from pointset.data import Mesh, downsample, load_card, read_mesh, reload, sample
 from pointset.data.axes import rotate_up, usual_up
 from pointset.data.catalogue import locate
 from pointset.data.leakage import repeated_files
+from pointset.data.preparation import prepare
 from pointset.data.readers.off import write_off
 from pointset.data.reload import load_like
 from pointset.data.shapes10 import build_shapes10
@@ -88,7 +89,7 @@ def test_the_embedded_data_set_is_built_at_first_use_and_turned_to_the_axis_of_a
         data = load_dataset("shapes10", split, points=7, cache_points=9)
         assert (len(data), data.classes, data.up, data.name) == (count, list(card.classes), "y", "shapes10")
     with pytest.warns(UserWarning, match="shapes10 has Y up, and the model's shapes have Z up"):
-        turned = load_like(data.describe() | {"up": "z", "source": "/another"}, "test", "shapes10")
+        turned = load_like(changed(data, "/another", up="z"), "test", "shapes10")
     np.testing.assert_allclose(turned.points.numpy(), rotate_up(data.points.numpy(), "y", "z"), atol=1e-6)
     (home / "datasets" / "shapes10" / "mug" / "train" / "mug_0001.off").unlink()
     with pytest.raises(PointsetError, match=r"has 9 train shapes where shapes10 has 10: delete that folder"):
@@ -102,8 +103,8 @@ def test_a_file_is_sampled_as_the_sets_were(home, few, sampler):
     path = few / "class0" / "train" / "shape0.off"
     cache = sample_points(read_mesh(path), 40, seed=3, sampler=sampler)
     expected = cache[:8] if sampler == "uniform" else cache[downsample(cache, 8, seed=3)]
-    np.testing.assert_array_equal(model.prepare(path, points=8, seed=3).raw, expected)
-    assert model.prepare(path, points=50).points.shape == (50, 3)
+    np.testing.assert_array_equal(prepare(path, model, points=8, seed=3).raw, expected)
+    assert prepare(path, model, points=50).points.shape == (50, 3)
 
 
 def test_test_shapes_that_are_training_shapes_are_counted(tmp_path, capsys):
@@ -139,6 +140,15 @@ def load(data: Path, **options: Any) -> pointset.PointSets:
     return pointset.load_dataset(data, points=8, cache_points=20, progress=False, **options)
 
 
+def changed(sets: pointset.PointSets, source: str | None = None, **preparation: Any) -> dict[str, Any]:
+    """Return the description of sets as of another training."""
+    description = sets.describe()
+    return description | {
+        "source": source or description["source"],
+        "preparation": description["preparation"] | preparation,
+    }
+
+
 def with_objs_turned(sets: pointset.PointSets, normals: bool = False) -> list[np.ndarray]:
     pairs = zip(sets.names, sets.points.numpy(), strict=True)
     return [rotate_up(cloud, "y", "z", normals=normals) if name.endswith(".obj") else cloud for name, cloud in pairs]
@@ -148,7 +158,7 @@ def test_a_folder_of_obj_files_is_not_taken_for_z_up_in_silence(objs):
     assert [usual_up(names) for names in (["a.obj", "b/C.GLB"], ["a.obj", "a.off"], ["a.ply"])] == ["y", None, None]
     with pytest.warns(UserWarning, match=r"objs.*\.obj.*Y up.*--up") as warned:
         sets = load(objs)
-    assert (sets.up, sets.describe()["up"], len(warned)) == ("y", "y", 1)
+    assert (sets.up, sets.preparation.up, len(warned)) == ("y", "y", 1)
     said = load(objs, up="z")
     assert said.up == "z"
     assert torch.equal(said.points, sets.points)  # caches and points know no axis
@@ -178,44 +188,44 @@ def test_obj_files_beside_others_are_turned_as_one_file_would_be(objs, tmp_path)
 def test_a_file_is_turned_to_the_axis_of_the_model(objs, few):
     model = load(few).preparation  # OFF files: z
     path = write_obj(objs / "upright.obj", rotate_up(CORNERS, "z", "y"))
-    upright = model.prepare(write_obj(objs / "z.obj", CORNERS), up="z")
+    upright = prepare(write_obj(objs / "z.obj", CORNERS), model, up="z")
     with pytest.warns(UserWarning, match=r"\.obj files usually have Y up.*Z up.*rotated; --up z") as warned:
-        turned = model.prepare(path)
+        turned = prepare(path, model)
     assert len(warned) == 1
     torch.testing.assert_close(turned.points, upright.points)
     np.testing.assert_allclose(turned.raw, upright.raw, atol=1e-6)
     assert turned.mesh is not None
     np.testing.assert_allclose(turned.mesh.vertices, CORNERS)
-    assert torch.equal(model.prepare(path, up="y").points, turned.points), "no warning for what was asked for"
+    assert torch.equal(prepare(path, model, up="y").points, turned.points), "no warning for what was asked for"
     for wrong in ({"up": "sideways"}, {"points": 0}):
         with pytest.raises(PointsetError, match=r"(up|points) must be"):
-            model.prepare(path, **wrong)
+            prepare(path, model, **wrong)
 
 
-@pytest.mark.parametrize("up", [None, "z"])
+@pytest.mark.parametrize("up", ["auto", "z"])
 def test_a_file_stands_as_files_of_its_kind_in_training(objs, tmp_path, up):
     with warnings.catch_warnings(action="ignore"):
         model = load(objs, up=up).preparation
-    assert (model.up, model.kinds) == (up or "y", (".obj",))
+    assert (model.up, model.kinds) == ("y" if up == "auto" else up, (".obj",))
     np.save(tmp_path / "a.npy", CORNERS)
-    mesh = model.prepare(objs / "class0" / "train" / "0.obj").mesh
-    raw = model.prepare(tmp_path / "a.npy").raw
+    mesh = prepare(objs / "class0" / "train" / "0.obj", model).mesh
+    raw = prepare(tmp_path / "a.npy", model).raw
     np.testing.assert_allclose(mesh.vertices, CORNERS)
-    other = "z" if up is None else "y"
-    turned = model.prepare(tmp_path / "a.npy", up=other).raw
+    other = "z" if up == "auto" else "y"
+    turned = prepare(tmp_path / "a.npy", model, up=other).raw
     np.testing.assert_allclose(turned, rotate_up(raw, other, model.up))
 
 
 def test_another_dataset_is_turned_to_the_axis_of_the_model(objs, few):
     """As each of its files would be: beside others, only files of a kind that usually has another axis."""
-    model = load(few).describe()  # OFF files: z
+    model = changed(load(few), features=["normals"])  # OFF files: z
     write_off(objs / "class0" / "train" / "5.off", Mesh(CORNERS, np.array(FACES) - 1))
     as_they_are = load(objs, up="z", features=["normals"])
     with pytest.warns(UserWarning, match=r"\.obj files usually have Y up.*Z up.*rotated; --up z") as warned:
-        sets = load_like(model | {"features": ["normals"]}, "train", objs)
+        sets = load_like(model, "train", objs)
     assert (len(warned), sets.up, sets.names) == (1, "z", as_they_are.names)
     np.testing.assert_allclose(sets.points.numpy(), with_objs_turned(as_they_are, normals=True), atol=1e-6)
-    said = load_like(model | {"features": ["normals"]}, "train", objs, up="z")
+    said = load_like(model, "train", objs, up="z")
     assert torch.equal(said.points, as_they_are.points)
 
 
@@ -230,7 +240,7 @@ def test_another_dataset_is_normalised_wherever_it_stands(few, tmp_path):
     assert near.preparation.normalize == "center-standardize"
     far = load_like(near.describe(), "train", clouds / "far")
     assert far.points.mean(dim=1).abs().max() < 1e-5
-    moved = near.describe() | {"source": "/another"}  # centred shapes are not centred again, of which sets are a part
+    moved = changed(near, "/another")  # centred shapes are not centred again, of which sets are a part
     assert torch.equal(load_like(moved, "train", clouds / "near").points, near.points)
 
 
@@ -243,10 +253,10 @@ def test_the_upward_axis_that_dae_files_state_is_that_of_a_dataset_and_of_a_file
             cone = trimesh.creation.cone(radius=1, height=5 + row)
             lying = trimesh.Trimesh(rotate_up(cone.vertices, "z", "y"), cone.faces, process=False)
             lying.export(folder / name / f"{name}{row}.dae")  # trimesh states Y_UP
-    for up, axis in ((None, 2), ("y", 1)):
+    for up, axis in (("auto", 2), ("y", 1)):
         sets = load_dataset(folder, points=200, up=up, progress=False)
         assert sets.up == "xyz"[axis]
         assert (np.ptp(sets.points.numpy(), axis=1).argmax(axis=1) == axis).all()
         for file_up in (None, "y"):
-            raw = sets.preparation.prepare(folder / "a/a0.dae", up=file_up).raw
+            raw = prepare(folder / "a/a0.dae", sets.preparation, up=file_up).raw
             assert np.ptp(raw, axis=0).argmax() == axis

@@ -27,6 +27,7 @@ from pointset.data.local_features import (
     common_kind,
 )
 from pointset.data.normalize import ABOUT
+from pointset.data.preparation import prepare
 from pointset.data.rotations import Columns
 from pointset.errors import PointsetError
 
@@ -203,7 +204,7 @@ def test_sets_that_are_turned_to_their_axes_turn_their_numbers(how, kind):
     clouds = np.stack([blob(seed) @ Rotation.random(random_state=seed).as_matrix() for seed in range(2)])
     sets = pointset.from_arrays(clouds, [0, 1], normalize=how).with_local_features(kind)
     drawn = sets.draw([0, 1], torch.Generator().manual_seed(0))
-    prepared = torch.stack([sets.preparation.prepare(cloud).points for cloud in clouds])
+    prepared = torch.stack([prepare(cloud, sets.preparation).points for cloud in clouds])
     for one in (*sets.points, *drawn, *prepared):
         assert one[:, 3:].numpy() == pytest.approx(cloud_local_features(one[:, :3].numpy(), kind), abs=3e-3)
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 import pointset
+from pointset.data.options import Preparation
 from pointset.data.outliers import OutlierOptions, find_outliers, merge_duplicates, prepare_cloud
-from pointset.data.preparation import Preparation
+from pointset.data.preparation import prepare
 from pointset.data.readers.clouds import Cloud
 from pointset.errors import PointsetError
 
@@ -43,10 +44,10 @@ def test_each_place_counts_once_in_the_order_of_the_file():
 @pytest.mark.parametrize("value", [SPHERE[-1], SPHERE[3]])
 def test_padding_by_repeated_points_changes_nothing(value, local_features, tmp_path):
     preparation = Preparation(points=2000, normalize="center-standardize", local_features=local_features, least=0.1)
-    expected = preparation.prepare(SPHERE).points
+    expected = prepare(SPHERE, preparation).points
     np.save(tmp_path / "a.npy", padded(SPHERE, value, 1500))
     for shape in (np.load(tmp_path / "a.npy"), tmp_path / "a.npy"):
-        torch.testing.assert_close(preparation.prepare(shape).points, expected)
+        torch.testing.assert_close(prepare(shape, preparation).points, expected)
     sets = pointset.from_arrays([SPHERE, padded(SPHERE, value, 1500)], [0, 1]).with_local_features(local_features)
     torch.testing.assert_close(*(points.sort(dim=0).values for points in sets.points))
 
@@ -84,7 +85,7 @@ def test_a_folder_loses_outliers_as_its_files_do_and_reports_them_each_time(tmp_
     assert sets.sizes.tolist() == [300, 300]
     assert sets.preparation.outlier_ratio == 9.0
     with pytest.warns(UserWarning, match=re.escape("one.npy: 1 outlier of 301 points removed (--remove-outliers)")):
-        points = sets.preparation.prepare(tmp_path / "train" / "a" / "one.npy").points
+        points = prepare(tmp_path / "train" / "a" / "one.npy", sets.preparation).points
     torch.testing.assert_close(points.sort(dim=0).values, sets.points[0].sort(dim=0).values)
     array = np.load(tmp_path / "train" / "a" / "one.npy")
-    assert len(sets.preparation.prepare(array, points=400).points) == 301, "clouds in memory keep all points"
+    assert len(prepare(array, sets.preparation, points=400).points) == 301, "clouds in memory keep all points"

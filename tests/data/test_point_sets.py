@@ -279,7 +279,7 @@ def test_a_set_has_at_most_n_points_and_keeps_all_if_it_has_fewer(folder):
     assert data.points.shape == (7, 8, 3)
     assert data.mask is not None
     assert data.mask.sum(1).tolist() == data.sizes.tolist()
-    assert data.describe()["cache_points"] == 20
+    assert data.preparation.cache_points == 20
 
 
 def test_clouds_without_points_do_not_decide_whether_a_cache_is_centred():

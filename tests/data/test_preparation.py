@@ -15,7 +15,8 @@ from toy import write_furniture
 import pointset
 from pointset.data import sample_points
 from pointset.data.local_features import WIDTHS
-from pointset.data.preparation import CLOUD_POINTS, Preparation
+from pointset.data.options import CLOUD_POINTS, Preparation
+from pointset.data.preparation import prepare
 from pointset.data.readers.off import write_off
 from pointset.data.shapes10.build import make_shape
 from pointset.errors import PointsetError
@@ -101,7 +102,8 @@ def test_neighbourhoods_are_those_of_the_cloud_and_not_of_the_set(chair):
     sets = pointset.from_arrays(points[None].repeat(2, 0), [0, 1], points=100).with_local_features("upright")
     preparation = sets.preparation
     assert (preparation.points, preparation.local_features) == (100, "upright")
-    many = Preparation(points=500, normalize=preparation.normalize, local_features="upright").prepare(points).points
+    many = Preparation(points=500, normalize=preparation.normalize, local_features="upright")
+    many = prepare(points, many).points
     drawn = sets.draw([0], torch.Generator().manual_seed(0), 50)[0]
     for row in torch.cat([drawn[:, 3:], sets.points[0][:, 3:]]):
         assert (many[:, 3:] - row).abs().amax(dim=1).min() < 1e-3
@@ -110,7 +112,7 @@ def test_neighbourhoods_are_those_of_the_cloud_and_not_of_the_set(chair):
 def test_a_cloud_without_what_the_model_needs_is_refused():
     cloud = pointset.data.Cloud(np.random.default_rng(0).random((20, 3), np.float32))
     with pytest.raises(PointsetError, match="the cloud has no normals, which the model needs"):
-        Preparation(features=("normals",), inputs=6).prepare(cloud)
+        prepare(cloud, Preparation(features=("normals",), inputs=6))
 
 
 def test_a_preparation_is_saved_and_read_again(run):

@@ -19,12 +19,12 @@ import pointset
 from pointset import PointsetError, Recipe
 from pointset.data.axes import UP_TO_Z, rotate_up
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.data.preparation import Preparation
 from pointset.evaluation import Evaluation
 from pointset.evaluation.calibration import brier_score, fit_temperature, probabilities, reliability
 from pointset.evaluation.embedding import embed_files
 from pointset.evaluation.predictions import validation_temperature
 from pointset.evaluation.shape_files import Failure, accuracy_of, guess
+from pointset.zoo import classifiers
 from pointset.zoo.predicting import Prediction
 
 SHAPES, CLASSES = 211, 5
@@ -233,7 +233,7 @@ def test_every_direction_is_rotated_to_point_up(up):
 def test_low_confidence_names_the_options_to_try_and_classifies_nothing_again(tmp_path, capsys, monkeypatch):
     np.save(tmp_path / "a.npy", np.random.default_rng(0).random((300, 3)))
     calls = []
-    monkeypatch.setattr(Preparation, "prepare", count_calls(Preparation.prepare, calls))
+    monkeypatch.setattr(classifiers, "prepare", count_calls(classifiers.prepare, calls))
     said = succeed(capsys, "classify", tmp_path / "a.npy", "--model", NAME)
     assert re.search(r"low confidence .*--up y.*--pose any.*none of the model's 10 classes", said)
     assert len(calls) == 1

@@ -16,7 +16,7 @@ from toy import moved, same_weights
 import pointset
 import pointset.export.model
 from pointset.data.normalize import normalize_points
-from pointset.data.preparation import Preparation
+from pointset.data.options import Preparation
 from pointset.errors import PointsetError
 from pointset.export.formats import FORMATS, format_of, record
 from pointset.export.model import export_metadata, export_model

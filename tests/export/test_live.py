@@ -11,7 +11,7 @@ from torch import nn
 
 import pointset
 from pointset.data.normalize import normalize_points
-from pointset.data.preparation import Preparation
+from pointset.data.options import Preparation
 from pointset.errors import PointsetError
 from pointset.export.live.description import as_float16, describe_model
 from pointset.export.live.page import WEB

@@ -247,7 +247,7 @@ def test_clouds_of_fewer_points_than_usual_are_taken_as_they_are(tmp_path, capsy
     captured = capsys.readouterr()
     assert "at most 20 points of a shape" in captured.err
     assert "selected" in captured.out
-    assert pointset.load_model(tmp_path / "run").description["data"]["points"] == 20
+    assert pointset.load_model(tmp_path / "run").description["data"]["preparation"]["points"] == 20
 
 
 def write_views(folder):

@@ -16,7 +16,7 @@ from PIL import Image
 import pointset
 from pointset import PointsetError
 from pointset.data.axes import rotate_up
-from pointset.data.preparation import Preparation
+from pointset.data.options import Preparation
 from pointset.explain import AttentionMap
 from pointset.viz import (
     Camera,

@@ -13,7 +13,7 @@ from pointset import PointsetError, Recipe
 from pointset.data.catalogue.cards import load_card
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.normalize import normalize_points
-from pointset.data.preparation import Preparation
+from pointset.data.options import Preparation
 from pointset.data.readers.off import write_off
 from pointset.data.reload import load_like
 from pointset.data.shapes10.build import make_shape
@@ -42,7 +42,7 @@ def test_a_card_and_its_run_say_the_same(name):
     card, run = pretrained_card(name), records.read_json(FOLDER / name / "run.json", "-")
     model = pointset.load_model(name)
     assert tuple(run["data"]["classes"]) == load_card(card.data).classes
-    assert run["data"]["up"] == load_card(card.data).up
+    assert run["data"]["preparation"]["up"] == load_card(card.data).up
     assert card.parameters == sum(parameter.numel() for parameter in model.parameters())
     assert {"64", "100", "256", "1024"} <= set(card.accuracy)
     assert all(tested.low < tested.accuracy < tested.high for tested in card.accuracy.values())

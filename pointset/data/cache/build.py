@@ -14,7 +14,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,15 +30,15 @@ from pointset.data.cache.manifest import (
     MANIFEST_FILE,
     CacheEntry,
     Manifest,
-    Sampling,
     Source,
     read_manifest,
 )
 from pointset.data.catalogue.folders import Listing, ShapeFile
 from pointset.data.catalogue.locate import home, make_folder
-from pointset.data.outliers import prepare_cloud
-from pointset.data.point_cache import PointCache, digest_of
-from pointset.data.readers.formats import naming
+from pointset.data.options import NORMALS, DataOptions, Preparation
+from pointset.data.outliers import OutlierOptions, prepare_cloud
+from pointset.data.point_cache import AS_RELEASED, PointCache, digest_of
+from pointset.data.readers.formats import FileKind, naming
 from pointset.data.readers.reading import read_cloud, read_mesh
 from pointset.data.sampling import import_open3d, sample_points, seed_for
 from pointset.data.unusable import MOST_SAID, OnError, in_kinds, refuse_or_leave_out
@@ -65,15 +65,26 @@ SampledShape = tuple[CacheEntry, ShapeArrays]
 
 @dataclass(frozen=True)
 class CachePlan:
-    """The shapes of one split, and their sampling."""
+    """The shapes of one split, and how their points are made."""
 
     listing: Listing
-    sampling: Sampling
+    options: DataOptions
 
     @property
     def name(self) -> str:
         """Prefix of the folder's name."""
         return f"{self.listing.folder.name}-{self.listing.shapes[0].split}"
+
+    @property
+    def preparation(self) -> Preparation:
+        """The options that determine the points in the cache: of meshes that are sampled, or of clouds."""
+        normals = (NORMALS,) * self.options.has_normals
+        if self.listing.kind == "meshes":
+            chosen = {"cache_points": self.options.cache_points, "sampler": self.options.sampler, "features": normals}
+        else:
+            outliers = {field.name: getattr(self.options, field.name) for field in fields(OutlierOptions)}
+            chosen = {"features": self.options.features, **outliers}
+        return Preparation(**chosen)
 
     @cached_property  # used several times, and depends on all shapes
     def folder(self) -> Path:
@@ -81,11 +92,17 @@ class CachePlan:
         identity = {
             "folder": str(self.listing.folder),
             "classes": self.listing.classes,
-            **self.sampling.as_dict(),
+            "seed": self.seed,
+            "preparation": self.preparation.as_dict(),
             "names": [[shape.name, shape.label, str(shape.path)] for shape in self.listing.shapes],
         }
         key = hashlib.sha256(json.dumps([CACHE_FORMAT, identity], sort_keys=True).encode()).hexdigest()[:16]
         return home() / "cache" / f"{self.name}-{key}"
+
+    @property
+    def seed(self) -> int:
+        """Seed of the points, which clouds do not depend on."""
+        return self.options.data_seed if self.listing.kind == "meshes" else 0
 
     @property
     def unfinished(self) -> Path:
@@ -126,12 +143,12 @@ def load_cache(
         [entry.name for entry in kept],
         np.array([entry.label for entry in kept], np.int64),
         list(manifest.classes),
-        plan.sampling.sampler,
+        plan.options.sampler if manifest.kind == "meshes" else AS_RELEASED,
         arrays=arrays,
         checksums=tuple(entry.checksums["points"] for entry in kept),
         skipped=tuple(failures),
         remarks=read if remarks else "",
-        offsets=manifest.offsets if plan.sampling.points is None else None,
+        offsets=manifest.offsets if manifest.points is None else None,
     )
 
 
@@ -190,7 +207,7 @@ def _build(plan: CachePlan, workers: Workers, on_error: str, progress: bool) -> 
     before = len(entries)
     missing = [shape for shape in plan.listing.shapes if shape.name not in entries]
     bar = progress_bar(f"sampling {plan.name}", "shape", len(files), show=progress, done=before)
-    with bar, contextlib.closing(sample_shapes(missing, plan.sampling, workers)) as results:
+    with bar, contextlib.closing(sample_shapes(missing, plan, workers)) as results:
         for entry, arrays in results:
             entries[entry.name] = entry
             if not entry.skipped:
@@ -199,13 +216,13 @@ def _build(plan: CachePlan, workers: Workers, on_error: str, progress: bool) -> 
                 write_line(f"{entry.skipped}; the other files are still tried")  # reported before the long build ends
             bar.update()
     shapes, listing = tuple(entries[name] for name in files), plan.listing
-    manifest = Manifest(str(listing.folder), tuple(listing.classes), plan.sampling, shapes)
+    manifest = Manifest(str(listing.folder), tuple(listing.classes), listing.kind, plan.seed, plan.preparation, shapes)
     _refuse_failures(manifest, on_error)
     _write_cache(plan.folder, manifest, (files[entry.name] for entry in manifest.kept))
     return OpenCache(manifest, manifest.open_arrays(plan.folder), len(manifest.kept) - before)
 
 
-def sample_shape(shape: ShapeFile, sampling: Sampling) -> SampledShape:
+def sample_shape(shape: ShapeFile, kind: FileKind, preparation: Preparation, seed: int) -> SampledShape:
     """Read or sample the points of one file; after any failure, the entry is skipped and holds the reason."""
     source, reason, caught = Source(-1, -1, None), "", list[warnings.WarningMessage]()
     arrays: ShapeArrays = {}
@@ -213,7 +230,7 @@ def sample_shape(shape: ShapeFile, sampling: Sampling) -> SampledShape:
         with naming(shape.path, PointsetError), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")  # collected here, and repeated when the cache is opened
             source = Source.of(shape.path)
-            arrays = _arrays(shape, sampling)
+            arrays = _arrays(shape, kind, preparation, seed)
             if not source.is_current(shape.path):
                 raise PointsetError("changed while it was read: run again")
     except PointsetError as error:
@@ -226,22 +243,22 @@ def sample_shape(shape: ShapeFile, sampling: Sampling) -> SampledShape:
         source,
         checksums={name: digest_of(array) for name, array in arrays.items()},
         skipped=reason,
-        size=len(arrays["points"]) if arrays and sampling.points is None else None,
+        size=len(arrays["points"]) if arrays and kind == "clouds" else None,
         width=arrays["features"].shape[1] if "features" in arrays else None,
         remarks="" if reason else "; ".join(remarks),
     )
     return entry, arrays
 
 
-def _arrays(shape: ShapeFile, sampling: Sampling) -> ShapeArrays:
-    if sampling.points is None:
-        cloud = read_cloud(shape.path, normals=sampling.normals, features=sampling.features)
-        arrays = prepare_cloud(cloud, str(shape.path), sampling).arrays
+def _arrays(shape: ShapeFile, kind: FileKind, how: Preparation, seed: int) -> ShapeArrays:
+    if kind == "clouds":
+        cloud = read_cloud(shape.path, normals=how.has_normals, features=how.further)
+        arrays = prepare_cloud(cloud, str(shape.path), how).arrays
     else:
-        seed, mesh = seed_for(sampling.seed, shape.name), upright_mesh(read_mesh(shape.path))
-        points, normals = sample_points(mesh, sampling.points, seed=seed, sampler=sampling.sampler, normals=True)
+        mesh, seed = upright_mesh(read_mesh(shape.path)), seed_for(seed, shape.name)
+        points, normals = sample_points(mesh, how.cache_points, seed=seed, sampler=how.sampler, normals=True)
         arrays = {"points": points, "normals": normals}
-    return {name: arrays[name].astype("<f4", copy=False) for name in sampling.arrays}
+    return {name: arrays[name].astype("<f4", copy=False) for name in how.arrays}
 
 
 def write_shape(file: Path, entry: CacheEntry, arrays: ShapeArrays) -> None:
@@ -262,7 +279,7 @@ def _write_cache(target: Path, manifest: Manifest, files: Iterable[Path]) -> Non
     """Write the cache of the finished shapes, whose files are in their order."""
     with new_folder(target) as folder:
         with contextlib.ExitStack() as opened:
-            names = manifest.sampling.arrays
+            names = manifest.preparation.arrays
             arrays = {name: opened.enter_context((folder / f"{name}.npy").open("wb")) for name in names}
             for name, array in arrays.items():
                 header = {"descr": "<f4", "fortran_order": False, "shape": manifest.shape(name)}
@@ -276,23 +293,24 @@ def _write_cache(target: Path, manifest: Manifest, files: Iterable[Path]) -> Non
 
 
 def sample_shapes(
-    shapes: Sequence[ShapeFile], sampling: Sampling, workers: Workers
+    shapes: Sequence[ShapeFile], plan: CachePlan, workers: Workers
 ) -> Generator[SampledShape, None, None]:
     """Sample many files, and yield the results in any order; a PointsetError if a worker process dies."""
     from joblib import delayed
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    waiting, batch = iter(shapes), BATCH if sampling.sampler == "uniform" else 1
-    if sampling.sampler == "poisson" and shapes:
+    waiting, batch = iter(shapes), BATCH if plan.options.sampler == "uniform" else 1
+    if plan.options.sampler == "poisson" and shapes:
         import_open3d()  # one error here rather than one for every mesh
+    how = plan.listing.kind, plan.preparation, plan.seed
     end = time.monotonic() + (GRACE_SECONDS if workers.count is None else 0)
     while workers.cores == 1 or time.monotonic() < end:
         if (shape := next(waiting, None)) is None:
             return
-        yield sample_shape(shape, sampling)
+        yield sample_shape(shape, *how)
     try:
         while shapes := list(itertools.islice(waiting, BATCHES_AT_ONCE * batch)):
-            tasks = [delayed(sample_shape)(shape, sampling) for shape in shapes]
+            tasks = [delayed(sample_shape)(shape, *how) for shape in shapes]
             yield from run_in_workers(tasks, workers, workers.cores, batch=batch)
     except BrokenProcessPool as error:
         raise PointsetError(

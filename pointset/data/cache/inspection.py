@@ -13,11 +13,11 @@ from numpy import ndarray
 
 from pointset.data.axes import rotate_up, usual_up
 from pointset.data.cache.build import sample_shape
-from pointset.data.cache.manifest import Sampling, cache_faults, read_manifest
+from pointset.data.cache.manifest import cache_faults, read_manifest
 from pointset.data.catalogue.folders import list_to_look
 from pointset.data.catalogue.locate import home, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
-from pointset.data.options import SPLITS, DataOptions
+from pointset.data.options import SPLITS, Preparation
 from pointset.data.unusable import in_kinds
 from pointset.errors import PointsetError
 
@@ -91,12 +91,12 @@ def look_at(
         listing = listings.get("train") or next(iter(listings.values()))
         of_split = {split: [shape.label for shape in listings[split].shapes] for split in sorted(listings)}
         classes, rule, files = listing.classes, listing.rule, [shape.name for shape in listing.shapes]
-        sampling = Sampling.of(listing.kind, DataOptions(cache_points=SAMPLE_POINTS))
+        preparation = Preparation(cache_points=SAMPLE_POINTS)
         failures, remarks = dict[str, str](), dict[str, str]()
         of_files, axis = [shape.label for shape in listing.shapes], None if known else usual_up(files) or "z"
 
         def cloud(row: int) -> ndarray | None:
-            entry, arrays = sample_shape(listing.shapes[row], sampling)
+            entry, arrays = sample_shape(listing.shapes[row], listing.kind, preparation, seed=0)
             if entry.skipped:
                 failures[entry.name] = entry.skipped
                 return None

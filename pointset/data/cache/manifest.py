@@ -7,57 +7,26 @@ digests of each shape's numbers and of its file, for `pointset data verify`. Cac
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 import pointset
-from pointset.configuration import PointCount, Seed
-from pointset.data.options import DataOptions, Sampler
-from pointset.data.outliers import OutlierOptions
-from pointset.data.point_cache import AS_RELEASED, digest_of, one_width
+from pointset.data.options import Preparation
+from pointset.data.point_cache import digest_of, one_width
 from pointset.data.readers.formats import FileKind
 from pointset.errors import QUOTED, PointsetError, described, one_line
 from pointset.runs.files import read_file
 from pointset.runs.progress import followed
 
-CACHE_FORMAT = 6
+CACHE_FORMAT = 7
 """Version of the files, and of the results of readers and samplers; it is part of the hash in a cache's name."""
 MANIFEST_FILE = "manifest.json"
-
-
-@dataclass(frozen=True)
-class Sampling(OutlierOptions):
-    """How points are made from files: meshes are sampled, clouds are read."""
-
-    points: PointCount | None
-    """Points per mesh, P; None for clouds, which keep all places."""
-    sampler: Sampler | Literal["as released"] = "uniform"
-    """The sampler of meshes; `AS_RELEASED` for clouds."""
-    seed: Seed = 0
-    """Seed of the dataset; the seed of each mesh is derived from it and the shape's name."""
-    normals: bool = False
-    """True if unit normals are kept."""
-    features: tuple[str, ...] = ()
-    """Names of other point features of clouds that are kept."""
-
-    @classmethod
-    def of(cls, kind: FileKind, options: DataOptions) -> Self:
-        """Return the sampling of a folder of meshes, or of clouds."""
-        if kind == "clouds":
-            outliers = {field.name: getattr(options, field.name) for field in fields(OutlierOptions)}
-            return cls(None, AS_RELEASED, 0, options.has_normals, options.further, **outliers)
-        return cls(options.cache_points, options.sampler, options.data_seed, options.has_normals)
-
-    @property
-    def arrays(self) -> tuple[str, ...]:
-        """Names of the float32 arrays of a shape: points and normals [n, 3], features [n, f]."""
-        return ("points", *(name for name in ("normals", "features") if getattr(self, name)))
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -113,11 +82,15 @@ class CacheEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class Manifest:
-    """The dataset, the sampling and the shapes of a finished cache."""
+    """The dataset, the preparation and the shapes of a finished cache."""
 
     folder: str
     classes: tuple[str, ...]
-    sampling: Sampling
+    kind: FileKind
+    seed: int
+    """Seed of the dataset; the seed of each mesh is derived from it and the shape's name."""
+    preparation: Preparation
+    """What determines the points; other fields have their defaults."""
     entries: tuple[CacheEntry, ...]
 
     @cached_property  # used once per shape, so computing it each time would take quadratic time
@@ -130,24 +103,29 @@ class Manifest:
         """Reasons why the other shapes have no points, by name."""
         return {entry.name: entry.skipped for entry in self.entries if entry.skipped}
 
+    @property
+    def points(self) -> int | None:
+        """Points of each mesh; None for clouds."""
+        return self.preparation.cache_points if self.kind == "meshes" else None
+
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
         """Index of the first point of each kept shape, and the total number of points, [M + 1]."""
-        return np.cumsum([0, *(self.sampling.points or entry.size or 0 for entry in self.kept)])
+        return np.cumsum([0, *(self.points or entry.size or 0 for entry in self.kept)])
 
     def shape(self, array: str) -> tuple[int, ...]:
         """Return the shape of an array; a PointsetError if the shapes differ in their number of features."""
         columns = 3
         if array == "features":
-            names = ", ".join(self.sampling.features)
+            names = ", ".join(self.preparation.further)
             columns = one_width(names, {entry.file: entry.width or 0 for entry in self.kept})
-        points = self.sampling.points
-        return (int(self.offsets[-1]), columns) if points is None else (len(self.kept), points, columns)
+        sets = (int(self.offsets[-1]),) if self.points is None else (len(self.kept), self.points)
+        return (*sets, columns)
 
     def open_arrays(self, folder: Path) -> dict[str, NDArray[Any]]:
         """Memory-map the arrays; a PointsetError if one has an unexpected type or size."""
         arrays = {}
-        for name in self.sampling.arrays:
+        for name in self.preparation.arrays:
             try:
                 array = np.load(folder / f"{name}.npy", mmap_mode="r")
             except (OSError, ValueError, EOFError) as error:
@@ -159,8 +137,16 @@ class Manifest:
 
     def as_json(self) -> bytes:
         """Return the content of the manifest file."""
-        head = {"format": CACHE_FORMAT, "version": pointset.__version__, "folder": self.folder, "classes": self.classes}
-        content = {**head, **self.sampling.as_dict(), "shapes": self.entries}
+        content = {
+            "format": CACHE_FORMAT,
+            "version": pointset.__version__,
+            "folder": self.folder,
+            "classes": self.classes,
+            "kind": self.kind,
+            "seed": self.seed,
+            "preparation": self.preparation.as_dict(),
+            "shapes": self.entries,
+        }
         return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
@@ -171,10 +157,12 @@ def read_manifest(folder: Path) -> Manifest:
         if content["format"] != CACHE_FORMAT:
             raise PointsetError(f"it has format {content['format']}, expected {CACHE_FORMAT}")
         entries = msgspec.convert(content["shapes"], tuple[CacheEntry, ...])
-        sampling = msgspec.convert(content, Sampling)
-        if lacking := [entry for entry in entries if not entry.skipped and {*entry.checksums} != {*sampling.arrays}]:
+        preparation = Preparation.from_dict(content["preparation"])
+        arrays = {*preparation.arrays}
+        if lacking := [entry for entry in entries if not entry.skipped and {*entry.checksums} != arrays]:
             raise ValueError(f"{lacking[0].name} has no checksums of its arrays")
-        return Manifest(content["folder"], tuple(content["classes"]), sampling, entries)
+        head = content["folder"], tuple(content["classes"]), content["kind"], content["seed"]
+        return Manifest(*head, preparation, entries)
     except FileNotFoundError as error:
         raise PointsetError(f"{MANIFEST_FILE} is missing") from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 from toy import TETRAHEDRON, flip, kill_at, write_mesh
 
-from pointset import PointsetError, load_dataset
+from pointset import DataOptions, PointsetError, load_dataset
 from pointset.data import PointCache, read_mesh, sample_points
 from pointset.data.cache import build as cache_build
 from pointset.data.cache.build import CachePlan, SampledShape, load_cache, open_cache, read_shape
 from pointset.data.cache.inspection import verify_dataset
-from pointset.data.cache.manifest import CACHE_FORMAT, Sampling, cache_faults
+from pointset.data.cache.manifest import CACHE_FORMAT, cache_faults
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.sampling import seed_for
 from pointset.data.unusable import UnreadableShapesError
@@ -47,8 +47,8 @@ def build(folder: Path, workers: int | None = None, *, on_error: str = "raise", 
 
 
 def plan_of(folder: Path, split: str = "train", **options: Any) -> CachePlan:
-    sampling = Sampling(**{"points": 50, "normals": True} | options)
-    return CachePlan(list_folder(folder, split), sampling)
+    chosen = DataOptions(**{"cache_points": 50, "features": ("normals",)} | options)
+    return CachePlan(list_folder(folder, split), chosen)
 
 
 def contents(home: Path) -> dict[str, bytes]:
@@ -240,7 +240,11 @@ def test_remarks_of_many_files_are_one_warning_which_is_repeated(home, few):
 
 
 def cache_of(folder: Path, *, points: int = 11, normals: bool = False, **options: object) -> PointCache:
-    return load_cache(plan_of(folder, points=points, normals=normals, **options), workers=Workers(1), progress=False)
+    return load_cache(
+        plan_of(folder, cache_points=points, features=("normals",) * normals, **options),
+        workers=Workers(1),
+        progress=False,
+    )
 
 
 def caches(home: Path) -> list[Path]:
@@ -253,13 +257,13 @@ def test_a_cache_is_made_once_and_then_mapped(home, few):
     assert isinstance(first.points, np.memmap)
     assert not first.points.flags.writeable
     assert first.labels.tolist() == [0, 0, 0, 1, 1, 1]
-    assert open_cache(plan_of(few, points=11, normals=False)).sampled == 0
+    assert open_cache(plan_of(few, cache_points=11, features=())).sampled == 0
     np.testing.assert_array_equal(first.points, cache_of(few).points)
     path = caches(home)[0] / "manifest.json"
     path.write_text(path.read_text().replace('"version": "', '"version": "99.'))
-    assert open_cache(plan_of(few, points=11, normals=False)).sampled == 0, "a cache of another version is used"
+    assert open_cache(plan_of(few, cache_points=11, features=())).sampled == 0, "a cache of another version is used"
     content = json.loads(path.read_text())
-    assert {"format", "version", "sampler", "points", "seed", "classes"} <= content.keys()
+    assert {"format", "version", "preparation", "kind", "seed", "classes"} <= content.keys()
     assert content["shapes"][0]["source"]["bytes"] == (few / first.names[0]).stat().st_size
 
 
@@ -269,7 +273,7 @@ def test_points_depend_on_seed_and_name_and_not_on_other_shapes(home, few, tmp_p
     shutil.copytree(few, fewer)
     (fewer / "class0" / "train" / "shape0.off").unlink()
     np.testing.assert_array_equal(cache_of(fewer).points, cache.points[1:])
-    assert not np.array_equal(cache_of(few, seed=1).points, cache.points)
+    assert not np.array_equal(cache_of(few, data_seed=1).points, cache.points)
     shutil.copy(few / "class0" / "train" / "shape0.off", few / "class0" / "train" / "twin.off")
     with_twin = cache_of(few)
     first, twin = (with_twin.points[with_twin.names.index(f"class0/train/{name}.off")] for name in ("shape0", "twin"))
@@ -304,7 +308,7 @@ def test_the_cache_of_a_changed_mesh_is_made_again(home, few, same_time):
 
 
 def test_other_parameters_and_other_shapes_make_another_cache(home, few):
-    for options in ({}, {"points": 12}, {"seed": 1}, {"sampler": "fps"}, {"normals": True}):
+    for options in ({}, {"points": 12}, {"data_seed": 1}, {"sampler": "fps"}, {"normals": True}):
         cache_of(few, **options)  # type: ignore[arg-type]
     (few / "class1/train/shape1.off").unlink()
     cache_of(few)
@@ -392,8 +396,8 @@ def test_any_flipped_bit_is_found_by_verification(kind, root):
     ],
 )
 def test_verification_names_the_shape(home, few, damage, words):
-    built = build(few, points=20).folder
-    build(few, points=30)
+    built = build(few, cache_points=20).folder
+    build(few, cache_points=30)
     assert [(found.shapes, found.problems) for found in verify_dataset(few, progress=False)] == [(6, ()), (6, ())]
     damage(built, few)
     (problem,) = cache_faults(built, progress=False)
@@ -403,7 +407,7 @@ def test_verification_names_the_shape(home, few, damage, words):
 def test_skipped_shapes_do_no_harm_while_their_meshes_stay(home, few):
     bad = few / "class0" / "train" / "shape0.off"
     bad.write_text("OFF\n")
-    build(few, points=20, on_error="skip")
+    build(few, cache_points=20, on_error="skip")
     (found,) = verify_dataset(few, progress=False)
     assert (found.shapes, found.skipped, found.problems) == (5, 1, ())
     bad.write_text(TETRAHEDRON.format(size=1))
