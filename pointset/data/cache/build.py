@@ -80,7 +80,11 @@ class CachePlan:
         """The options that determine the points in the cache: of meshes that are sampled, or of clouds."""
         normals = (NORMALS,) * self.options.has_normals
         if self.listing.kind == "meshes":
-            chosen = {"cache_points": self.options.cache_points, "sampler": self.options.sampler, "features": normals}
+            chosen: dict[str, Any] = {
+                "cache_points": self.options.cache_points,
+                "sampler": self.options.sampler,
+                "features": normals,
+            }
         else:
             outliers = {field.name: getattr(self.options, field.name) for field in fields(OutlierOptions)}
             chosen = {"features": self.options.features, **outliers}
