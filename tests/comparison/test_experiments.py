@@ -47,7 +47,7 @@ models = [
 
 [sets]
 normalize = "standardize"
-up = "none"
+up = "auto"
 
 [model]
 dim = 16

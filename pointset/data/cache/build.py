@@ -293,7 +293,7 @@ def _write_cache(target: Path, manifest: Manifest, files: Iterable[Path]) -> Non
                     raise PointsetError(f"{file} is damaged: run the command again, which samples its shape again")
                 for name, array in arrays.items():
                     array.write(finished[1][name])
-        (folder / MANIFEST_FILE).write_bytes(manifest.as_json())
+        (folder / MANIFEST_FILE).write_bytes(msgspec.json.encode(manifest))
 
 
 def sample_shapes(

@@ -2,12 +2,11 @@
 
 A point cache is a folder with `points.npy`, float32 [M, P, 3] for sampled meshes or [T, 3] for concatenated clouds;
 on request `normals.npy` of the same shape, and `features.npy` with f numbers per point; and `manifest.json`, with
-digests of each shape's numbers and of its file, for `pointset data verify`. Caches of another format are rebuilt.
+digests of each shape's numbers and of its file, for `pointset data verify`. The folder's name depends on the format.
 """
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-import pointset
+from pointset.configuration import PointCount, Seed
 from pointset.data.options import Preparation
 from pointset.data.point_cache import digest_of, one_width
 from pointset.data.readers.formats import FileKind
@@ -65,14 +64,14 @@ class CacheEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One shape of a cache."""
 
     name: str
-    label: int
+    label: Seed
     file: str
     source: Source
     checksums: dict[str, str] = {}
     """BLAKE2b digests of its points in each array."""
     skipped: str = ""
     """The reason why the shape has no points; empty if it has points."""
-    size: int | None = None
+    size: PointCount | None = None
     """Number of points, for clouds."""
     width: int | None = None
     """Number of features per point, f, if any."""
@@ -80,18 +79,22 @@ class CacheEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Warnings raised when the file was read."""
 
 
-@dataclass(frozen=True)
-class Manifest:
-    """The dataset, the preparation and the shapes of a finished cache."""
+class Manifest(msgspec.Struct, frozen=True, dict=True):
+    """The dataset, the preparation and the shapes of a finished cache; in JSON, the content of the manifest file."""
 
     folder: str
     classes: tuple[str, ...]
     kind: FileKind
-    seed: int
+    seed: Seed
     """Seed of the dataset; the seed of each mesh is derived from it and the shape's name."""
     preparation: Preparation
     """What determines the points; other fields have their defaults."""
     entries: tuple[CacheEntry, ...]
+
+    def __post_init__(self) -> None:
+        arrays = {*self.preparation.arrays}
+        if lacking := [entry.name for entry in self.entries if not entry.skipped and {*entry.checksums} != arrays]:
+            raise ValueError(f"{lacking[0]} has no checksums of its arrays")
 
     @cached_property  # used once per shape, so computing it each time would take quadratic time
     def kept(self) -> list[CacheEntry]:
@@ -135,39 +138,15 @@ class Manifest:
             arrays[name] = array
         return arrays
 
-    def as_json(self) -> bytes:
-        """Return the content of the manifest file."""
-        content = {
-            "format": CACHE_FORMAT,
-            "version": pointset.__version__,
-            "folder": self.folder,
-            "classes": self.classes,
-            "kind": self.kind,
-            "seed": self.seed,
-            "preparation": self.preparation.as_dict(),
-            "shapes": self.entries,
-        }
-        return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
-
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read a cache's manifest; a PointsetError if it is missing, damaged or of another format."""
+    """Read a cache's manifest; a PointsetError if it is missing or damaged."""
     try:
-        content = msgspec.json.decode(read_file(folder / MANIFEST_FILE))
-        if content["format"] != CACHE_FORMAT:
-            raise PointsetError(f"it has format {content['format']}, expected {CACHE_FORMAT}")
-        entries = msgspec.convert(content["shapes"], tuple[CacheEntry, ...])
-        preparation = Preparation.from_dict(content["preparation"])
-        arrays = {*preparation.arrays}
-        if lacking := [entry for entry in entries if not entry.skipped and {*entry.checksums} != arrays]:
-            raise ValueError(f"{lacking[0].name} has no checksums of its arrays")
-        head = content["folder"], tuple(content["classes"]), content["kind"], content["seed"]
-        return Manifest(*head, preparation, entries)
+        return msgspec.json.decode(read_file(folder / MANIFEST_FILE), type=Manifest)
     except FileNotFoundError as error:
         raise PointsetError(f"{MANIFEST_FILE} is missing") from error
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        reason = f"{type(error).__name__}: {one_line(error, QUOTED)}"
-        raise PointsetError(f"its {MANIFEST_FILE} cannot be read: {reason}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise PointsetError(f"its {MANIFEST_FILE} cannot be read: {one_line(error, QUOTED)}") from error
 
 
 def cache_faults(folder: Path, *, progress: bool = True) -> Iterator[str]:

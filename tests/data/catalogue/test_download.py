@@ -77,7 +77,8 @@ def site():
 
 def get(site: Site, folder: Path, expected: Download = RIGHT, *mirrors: str) -> bytes:
     urls = mirrors or (f"{site.url}/file.zip",)
-    return download(urls, folder / "file.zip", expected, progress=False).read_bytes()
+    card = msgspec.structs.replace(load_card("modelnet10"), urls=urls, download=expected)
+    return download(card, folder / "file.zip", progress=False).read_bytes()
 
 
 def test_a_lost_connection_is_tried_again(site, tmp_path):
@@ -90,7 +91,6 @@ def test_a_lost_connection_is_tried_again(site, tmp_path):
     ("answer", "expected", "words"),
     [
         ((302, {"Location": "file:///etc/hostname"}), Download(), "No connection adapters"),
-        (None, Download(size=17), "3,000,000 bytes instead of 17"),
         (None, Download(sha256="0" * 64), "does not match the known hash"),
         (None, Download(md5="0" * 32), "does not match the known hash"),
     ],
@@ -168,8 +168,6 @@ def linked(folder: Path, kind: bytes, target: str) -> Path:
 @pytest.mark.parametrize(
     ("pack", "words"),
     [
-        (partial(zipped, files={"a/Set/1.off": b"", "b/Set/1.off": b""}), "must have one folder Set, got 2, in a, b"),
-        (partial(zipped, files={"Other/1.off": b"OFF"}), "one folder Set, got 0, in Other"),
         (partial(zipped, files={"Set/zeros.bin": bytes(80 << 20)}), "unpacks to 83,886,080: get it from its source"),
         (partial(tarball, files={"Set/zeros.bin": bytes(80 << 20)}), "unpacks to 83,886,080: get it from its source"),
         (damaged_zip, "cannot be unpacked .*: delete it and fetch it again"),
@@ -207,7 +205,7 @@ def archive(site, tmp_path, monkeypatch):
     path = zipped(tmp_path, {f"ModelNet10/{name}": data for name, data in FILES.items()}, zipfile.ZIP_STORED)
     content = site.files["/ModelNet10.zip"] = path.read_bytes()
     path.unlink()
-    right = {"urls": (f"{site.url}/ModelNet10.zip",), "download": Download(size=len(content))}
+    right = {"urls": (f"{site.url}/ModelNet10.zip",), "download": Download(sha256=hashlib.sha256(content).hexdigest())}
     card = msgspec.structs.replace(load_card("modelnet10"), **right)
     monkeypatch.setattr(fetching, "load_card", lambda name: card)
     return content
@@ -222,12 +220,9 @@ def test_the_data_is_fetched_once(home, site, archive):
     assert len(site.asked) == 1
 
 
-def test_an_archive_saved_by_hand_is_checked_unpacked_and_kept(home, site, archive):
+def test_an_archive_saved_by_hand_is_unpacked_and_kept(home, site, archive):
     path = home / "datasets" / "ModelNet10.zip"
     path.parent.mkdir(parents=True)
-    path.write_bytes(archive[:-1])
-    with pytest.raises(PointsetError, match=r"ModelNet10.zip is not the archive of modelnet10: it has .* bytes"):
-        fetch("modelnet10", progress=False)
     path.write_bytes(archive)
     assert contents(fetch("modelnet10", progress=False)) == FILES
     assert site.asked == []
