@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from pointset.data.axes import Axis
+from pointset.data.options import Preparation
 from pointset.data.point_sets import PointSets
-from pointset.data.preparation import Preparation
 from pointset.data.readers.clouds import Cloud
 from pointset.data.readers.meshes import Mesh
 from pointset.data.sampling import farthest_points
