@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pointset.data.axes import Axis
 from pointset.data.options import Preparation
 from pointset.data.point_sets import PointSets
+from pointset.data.preparation import prepare
 from pointset.data.readers.clouds import Cloud
 from pointset.data.readers.meshes import Mesh
 from pointset.data.sampling import farthest_points
@@ -136,7 +137,7 @@ def clouds_of(shapes: Any, up: Axis = "z") -> list[NDArray[np.float64]]:
         return [as_cloud(shapes[row][0][:, :3]) for row in range(len(shapes))]
     read = Preparation(up=up)
     listed = list_clouds(shapes, None, 3)
-    return [as_cloud(read.prepare(one).raw if isinstance(one, str | Path | Mesh | Cloud) else one) for one in listed]
+    return [as_cloud(prepare(one, read).raw if isinstance(one, str | Path | Mesh | Cloud) else one) for one in listed]
 
 
 def finite_numbers(name: str, values: Any) -> NDArray[np.float64]:
