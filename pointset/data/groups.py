@@ -25,8 +25,8 @@ WHAT_GROUPS_TAKES = (
     "a CSV table of files and groups, a regular expression whose parentheses are the group, or the number of a folder "
     "level (1 is the top)"
 )
-_WORD = re.compile(r"[^\W_]+")
-_NUMBERED = re.compile(r"([^\W\d]*)\d+")
+_NUMBERED = re.compile(r"(.*(?<![^\W_])[^\W\d_]*)\d+([\W_]+[^\W\d_]*)*", re.DOTALL)
+"""A name whose last word with digits is a number, perhaps after letters; and what is before that number."""
 _SUFFIX = re.compile(r"\.[A-Za-z]\w*$")
 
 
@@ -134,47 +134,41 @@ def name_key(name: str) -> str:
     A number is a word of digits, or ends a word of letters, such as w02. If the last word with digits is another, as in
     hexadecimal names, the key is the whole name.
     """
-    stem, start = _last_number(name)
-    return stem if start is None else stem[:start].rstrip("_-. ")
+    stem = _stem(name)
+    numbered = _NUMBERED.fullmatch(stem)
+    return stem if numbered is None else numbered[1].rstrip("_-. ")
 
 
-def _last_number(name: str) -> tuple[str, int | None]:
-    """Return the file name without its suffix, and where its last number begins."""
-    stem = _SUFFIX.sub("", PurePosixPath(name).name)
-    words = [word for word in _WORD.finditer(stem) if any(map(str.isdecimal, word[0]))]
-    numbered = _NUMBERED.fullmatch(words[-1][0]) if words else None
-    return stem, None if numbered is None else words[-1].start() + len(numbered[1])
+def end_in_numbers(names: Sequence[str]) -> bool:
+    """Return True if most file names end in a number, so that several files may show one object."""
+    ends = (bool(_NUMBERED.fullmatch(stem)) and stem[-1].isdecimal() for stem in map(_stem, names))
+    return 2 * sum(ends) > len(names)
+
+
+def _stem(name: str) -> str:
+    return _SUFFIX.sub("", PurePosixPath(name).name)
 
 
 def groups_from_names(names: Sequence[str], labels: Sequence[int]) -> Grouping:
     """Group shapes by `name_key`, in all classes together; otherwise every shape is alone.
 
-    The rule is used if most shapes are in a group of several, most classes have at least three groups, and no group has
-    more than half of a class.
+    The rule is used if most shapes are in a group of several, most classes have at least three groups, and no group of
+    several has more than half of a class.
     """
     keys = [name_key(name) for name in names]
-    of_class: dict[int, Counter[str]] = defaultdict(Counter)
+    sizes, of_class = Counter(keys), defaultdict[int, Counter[str]](Counter)
     for label, key in zip(labels, keys, strict=True):
         of_class[label][key] += 1
-    sizes = Counter(keys)
+    classes = of_class.values()
     joined = sum(size for size in sizes.values() if size > 1)
-    divided = sum(len(counts) >= FEWEST_GROUPS for counts in of_class.values())
-    largest = (max(counts.values()) for counts in of_class.values())
-    small = all(
-        size == 1 or 2 * size <= counts.total() for size, counts in zip(largest, of_class.values(), strict=True)
-    )
-    if not (2 * joined > len(keys) and 2 * divided > len(of_class) and small):
+    divided = sum(len(counts) >= FEWEST_GROUPS for counts in classes)
+    small = all(max(counts.values()) <= max(1, counts.total() / 2) for counts in classes)
+    if not (2 * joined > len(keys) and 2 * divided > len(classes) and small):
         return alone(len(keys))
     key = next(key for key in keys if sizes[key] > 1)
     files = [PurePosixPath(name).name for name, other in zip(names, keys, strict=True) if other == key]
     example = f"{quoted(key)} ({', '.join(files[:2])}{', ...' * (len(files) > 2)})"
     return Grouping(number_groups(keys), "names", example)
-
-
-def end_in_numbers(names: Sequence[str]) -> bool:
-    """Return True if most file names end in a number, so that several files may show one object."""
-    ends = (start is not None and stem[-1].isdecimal() for stem, start in map(_last_number, names))
-    return 2 * sum(ends) > len(names)
 
 
 def group_keys(groups: str, names: Sequence[str]) -> list[str]:
