@@ -56,7 +56,7 @@ def evaluate(
     """
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.leakage import repeated_files
-    from pointset.data.reload import is_split_by_hash, load_like
+    from pointset.data.reload import load_like
     from pointset.evaluation import evaluate as evaluate_sets
     from pointset.evaluation.predictions import validation_temperature
     from pointset.evaluation.shape_files import guess, write_guesses
@@ -96,8 +96,8 @@ def evaluate(
     if left_out := sets.describe().get("left_out"):
         result["left_out"] = left_out
     if split == "test" and sets.source == trained.data["source"]:
-        text += repeated_files(sets.source, sets.options)
-    elif data is not None and is_split_by_hash(sets):
+        text += repeated_files(sets)
+    elif data is not None and sets.listing is not None and sets.listing.is_hashed:
         part = "a fifth" if split == "test" else "four fifths"
         whole = shlex.join(["pointset", "classify", data, "--model", str(model or trained.name)])
         text.insert(-2, f"they are {part} of {data}, which has no folders of splits; if all is new: `{whole}`")

@@ -103,7 +103,7 @@ def train(
         text.append(f"trained on sets of {sizes}")
     evaluate = f"next: pointset evaluate --model {shlex.quote(str(run))}"
     text.append(f"saved in {run}; {evaluate if has_test_split(sets) else NO_TEST}")
-    text += [*repeated_files(sets.source, sets.options), *divided_groups(sets)]
+    text += [*repeated_files(sets), *divided_groups(sets)]
     return Result({"run": str(run), "seconds": fitted.seconds, **last, "sentences": text}, *text)
 
 
@@ -160,7 +160,7 @@ def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run
         *_group_lines(best, sets),
         *best.sentences,
         *_of_modelnet(sets.classes),
-        *repeated_files(sets.source, sets.options),
+        *repeated_files(sets),
         *divided_groups(sets),
         *([] if tested else [NO_TEST]),
     ]

@@ -84,16 +84,18 @@ def load_split(
     classes: Sequence[str] | None = None,
     trained: bool = False,
     now: str | None = None,
+    listing: Listing | None = None,
 ) -> PointSets:
     """Load one split of a dataset with these options; arguments and errors as for `load_dataset`.
 
     With `fewer`, sets have as many points as there are, with a warning, where no shape has `options.points`. Data with
     other `classes` than a model was trained on are refused, before shapes are sampled. With `trained`, the upward axis
-    is that of a training, and files are rotated to it: from the direction `now`, or from the axis of their format.
+    is that of a training, and files are rotated to it: from the direction `now`, or from the axis of their format. The
+    `listing` of another split of the same data saves listing its folder again.
     """
     card, folder = locate_data(data, progress=progress)
     options = _with_absolute_tables(options)
-    listing = _listing(folder, split, options)
+    listing = listing or list_data(folder, options)
     cache, present = _folder_cache(folder, card, split, options, listing, progress, classes)
     _warn_of_missing_classes(folder, cache, split, present)
     name, source = (card.name, card.name) if card else (folder.name, str(folder))
@@ -115,7 +117,9 @@ def load_split(
     if fewer and 0 < largest < options.points:
         warnings.warn(f"{name} has at most {largest} points of a shape: its sets have as many", stacklevel=2)
         options = dataclasses.replace(options, points=largest)
-    return PointSets(cache, options, name=name, source=source, split=split, rows=rows)
+    sets = PointSets(cache, options, name=name, source=source, split=split, rows=rows)
+    sets.listing = listing
+    return sets
 
 
 def check_data(data: str | Path, options: DataOptions) -> None:
@@ -137,10 +141,10 @@ def _with_absolute_tables(options: DataOptions) -> DataOptions:
     return dataclasses.replace(options, **here)
 
 
-def _listing(folder: Path, split: str, options: DataOptions) -> Listing | None:
+def list_data(folder: Path, options: DataOptions) -> Listing | None:
     """Return the files of a folder; None for a release."""
     if not is_released(folder):
-        return list_folder(folder, split, **options.listing)
+        return list_folder(folder, **options.listing)
     if options.labels is not None:
         raise PointsetError(f"{folder} is a release whose files hold labels: leave labels={options.labels} out")
     return None
@@ -151,8 +155,10 @@ def _groups_and_left_out(
 ) -> tuple[dict[str, str], Set[str]]:
     """Return the groups that are given, by the name of the shape, and the names of shapes to leave out."""
     if listing is not None:
-        group_of = {shape.name: shape.group for shape in listing.shapes if shape.group}
-        return group_of, {shape.name for shape in listing.shapes if shape.is_left_out}
+        shapes = listing.of(split)
+        return {shape.name: shape.group for shape in shapes if shape.group}, {
+            shape.name for shape in shapes if shape.is_left_out
+        }
     group_of, left_out = {}, set[str]()
     if options.groups not in (None, NO_GROUPS):
         group_of = groups_of(str(options.groups), names, folder, names if split == SPLITS[0] else (), complete=False)
@@ -175,7 +181,7 @@ def _folder_cache(
         return _released_cache(folder, card, split, options)
     if options.variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(options.variant)} out")
-    check_against_card(listing.classes, len(listing.shapes), card, split, folder)
+    check_against_card(listing.classes, len(listing.of(split)), card, split, folder)
     further = f", or score the known ones with `pointset classify {shlex.quote(str(folder))}` and the same --model"
     _require_classes(listing.classes, classes, str(folder), further)
     if listing.kind == "meshes" and options.points > options.cache_points:  # before they are sampled
@@ -189,7 +195,8 @@ def _folder_cache(
         raise PointsetError(
             f"{folder} has meshes, whose points have normals alone: leave {', '.join(options.further)} out"
         )
-    return load_cache(CachePlan(listing, options), on_error=options.on_error, progress=progress), listing.present
+    labels = {name: frozenset(shape.label for shape in shapes) for name, shapes in listing.splits.items()}
+    return load_cache(CachePlan(listing, split, options), on_error=options.on_error, progress=progress), labels
 
 
 def _released_cache(

@@ -14,6 +14,7 @@ from torch.utils.data import Dataset
 
 from pointset.configuration import LocalFeatures, PointCount, check, check_seed
 from pointset.data.axes import Axis
+from pointset.data.catalogue.folders import Listing
 from pointset.data.groups import NO_GROUPS, Grouping, alone, groups_from_names, hold_out, number_groups
 from pointset.data.local_feature_cache import cache_with_local_features
 from pointset.data.local_features import WIDTHS
@@ -27,6 +28,8 @@ from pointset.inputs import InputError, as_places
 
 VALIDATION_STREAM = 1
 """Makes the random numbers of a validation split independent of other uses of the same seed."""
+LEFT_OUT = ("points", "fingerprint", "grouping", "listing")
+"""Attributes that parts of sets do not share, and other processes do not need."""
 _AT_ONCE = 256
 """Shapes that are read at a time for the evaluation view, so that memory never holds a whole cache."""
 
@@ -64,6 +67,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         torch.Size([2, 8, 3])
     """
 
+    listing: Listing | None = None
+    """The files of all splits of the folder that the sets were loaded from; None for a release, and for parts."""
     local_features: LocalFeatures = "none"
     """Kind of the local features that points have beside their other numbers."""
 
@@ -257,7 +262,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def normalized(self, how: str) -> "PointSets":
         """The same sets with another normalisation, see `DataOptions.normalize`; "none" keeps the files' units."""
         view = copy.copy(self)
-        view.options = self.options.changed({"normalize": how})
+        view.options, view.listing = self.options.changed({"normalize": how}), self.listing
         return view
 
     def grouped(self, groups: Sequence[Any] | NDArray[Any]) -> "PointSets":
@@ -375,5 +380,5 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return fixed_indices(self.point_cache, rows, self.size, self.options.data_seed)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state without cached properties, for copies and worker processes."""
-        return {key: value for key, value in vars(self).items() if key not in ("points", "fingerprint", "grouping")}
+        """The state without cached properties and the listing, for copies and worker processes."""
+        return {name: value for name, value in vars(self).items() if name not in LEFT_OUT}

@@ -7,7 +7,7 @@ from typing import Any
 
 from pointset.data.axes import check_up
 from pointset.data.catalogue.cards import is_on_disk, list_cards, load_card
-from pointset.data.catalogue.folders import Listing, list_splits
+from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released
 from pointset.data.dataset import load_split
@@ -87,26 +87,14 @@ def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
     given = [] if is_released(folder) else [name for name in TABLES if getattr(options, name)]
     for name in given:
         try:
-            list_again(folder, options.changed(dict.fromkeys({*TABLES} - {name})))
+            with warnings.catch_warnings(action="ignore"):
+                list_folder(folder, **options.changed(dict.fromkeys({*TABLES} - {name})).listing)
         except PointsetError as error:
             warnings.warn(f"{folder}: {name} of the training is left out, because {error}", stacklevel=4)
             options = options.changed({name: None})
     return options
 
 
-def list_again(folder: Path, options: DataOptions) -> dict[str, Listing]:
-    """Return the shapes of each split, without the warnings, which were given when the data was loaded."""
-    with warnings.catch_warnings(action="ignore"):
-        return list_splits(folder, **options.listing)
-
-
 def has_test_split(sets: PointSets) -> bool:
     """Return True if the folder or the release that sets were loaded from has a test split."""
-    _, folder = locate_data(sets.source, progress=False)
-    return is_released(folder) or SPLITS[1] in list_again(folder, sets.options)
-
-
-def is_split_by_hash(sets: PointSets) -> bool:
-    """Return True if the folder that sets were loaded from has no folders of splits."""
-    _, folder = locate_data(sets.source, progress=False)
-    return not is_released(folder) and any(listing.is_hashed for listing in list_again(folder, sets.options).values())
+    return sets.listing is None or SPLITS[1] in sets.listing.splits

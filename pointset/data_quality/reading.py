@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from pointset.data.cache.build import CachePlan, load_cache
 from pointset.data.cache.manifest import CacheEntry, Source, read_manifest
-from pointset.data.catalogue.folders import list_to_look
+from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released, read_released
 from pointset.data.options import SPLITS, DataOptions
@@ -82,16 +82,15 @@ def read_shapes(
         if is_released(folder):
             caches = {split: read_released(folder, split, on_error="skip") for split in SPLITS}
         else:
-            listings = list_to_look(folder, labels=labels)
-            rule = next(iter(listings.values())).rule
-            for split in sorted(listings, key=lambda split: split != "train"):
-                listing = listings[split]
-                plan = CachePlan(listing, DataOptions())  # as `load_dataset` makes it
+            listing = list_folder(folder, labels=labels)
+            rule = listing.rule
+            for split in sorted(listing.splits, key=lambda split: split != "train"):
+                plan = CachePlan(listing, split, DataOptions())  # as `load_dataset` makes it
                 try:
                     caches[split] = load_cache(plan, on_error="skip", progress=progress)
                     entries |= {entry.name: entry for entry in read_manifest(plan.folder).entries}
                 except UnreadableShapesError as error:  # none of its files can be read
-                    for shape in listing.shapes:
+                    for shape in plan.shapes:
                         reason = error.failures.get(shape.name, "cannot be read")
                         entries[shape.name] = CacheEntry(shape.name, shape.label, str(shape.path), NONE, skipped=reason)
         caches = {split: cache for split, cache in caches.items() if len(cache)}

@@ -135,7 +135,8 @@ class Classification:
         assert size is not None, "every run has a size of set"
         if (split, size) not in self.loaded:
             options = replace(self.sets, points=size)
-            self.loaded[split, size] = load_split(self.data, split, options, progress=progress)
+            listing = next((sets.listing for sets in self.loaded.values() if sets.listing), None)
+            self.loaded[split, size] = load_split(self.data, split, options, progress=progress, listing=listing)
         return self.loaded[split, size]
 
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
@@ -204,7 +205,8 @@ class Classification:
 
     def notes(self) -> list[str]:
         """Return sentences about leakage from the training split."""
-        return [*repeated_files(self.data, self.sets), *divided_groups(self.load("train", self.points[0]))]
+        train = self.load("train", self.points[0])
+        return [*repeated_files(train), *divided_groups(train)]
 
 
 def make_model(name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:

@@ -15,7 +15,7 @@ from command_line import succeed
 from toy import random_cache, save, write_clouds_release, write_shapes
 
 import pointset
-from pointset import DataOptions, PointsetError, load_dataset
+from pointset import PointsetError, load_dataset
 from pointset.data import Mesh, downsample, load_card, read_mesh, reload, sample_points
 from pointset.data.axes import rotate_up, usual_up
 from pointset.data.catalogue import locate
@@ -109,10 +109,10 @@ def test_a_file_is_sampled_as_the_sets_were(home, few, sampler):
 
 def test_test_shapes_that_are_training_shapes_are_counted(tmp_path, capsys):
     folder = write_shapes(tmp_path / "data", shapes=4, points=32)
-    assert repeated_files(str(folder), DataOptions()) == ()
+    assert repeated_files(load(folder)) == ()
     shutil.copy(folder / "train" / "ball" / "ball_0.npy", folder / "test" / "flat" / "flat_1.npy")
     said = "1 of 8 test shapes are training shapes"
-    assert repeated_files(folder, DataOptions())[0].startswith(said)
+    assert repeated_files(load(folder))[0].startswith(said)
     command = ["train", "features-svm", "--data", folder, "--points", 32, "--run", tmp_path / "run"]
     assert said in succeed(capsys, *command)
     assert said in succeed(capsys, "evaluate", "--model", tmp_path / "run")

@@ -68,12 +68,18 @@ class CachePlan:
     """The shapes of one split, and how their points are made."""
 
     listing: Listing
+    split: str
     options: DataOptions
+
+    @property
+    def shapes(self) -> list[ShapeFile]:
+        """The files of the shapes."""
+        return self.listing.of(self.split)
 
     @property
     def name(self) -> str:
         """Prefix of the folder's name."""
-        return f"{self.listing.folder.name}-{self.listing.shapes[0].split}"
+        return f"{self.listing.folder.name}-{self.shapes[0].split}"
 
     @property
     def preparation(self) -> Preparation:
@@ -98,7 +104,7 @@ class CachePlan:
             "classes": self.listing.classes,
             "seed": self.seed,
             "preparation": self.preparation.as_dict(),
-            "names": [[shape.name, shape.label, str(shape.path)] for shape in self.listing.shapes],
+            "names": [[shape.name, shape.label, str(shape.path)] for shape in self.shapes],
         }
         key = hashlib.sha256(json.dumps([CACHE_FORMAT, identity], sort_keys=True).encode()).hexdigest()[:16]
         return home() / "cache" / f"{self.name}-{key}"
@@ -203,13 +209,13 @@ def _refuse_failures(manifest: Manifest, on_error: str) -> None:
 def _build(plan: CachePlan, workers: Workers, on_error: str, progress: bool) -> OpenCache:
     """Sample the missing shapes, then write the cache; the caller holds the lock."""
     plan.unfinished.mkdir(exist_ok=True)
-    files = {shape.name: plan.unfinished / f"{row}.shape" for row, shape in enumerate(plan.listing.shapes)}
+    files = {shape.name: plan.unfinished / f"{row}.shape" for row, shape in enumerate(plan.shapes)}
     entries = dict[str, CacheEntry]()
     for name, file in files.items():
         if (finished := read_shape(file)) and finished[0].source.is_current(Path(finished[0].file)):
             entries[name] = finished[0]
     before = len(entries)
-    missing = [shape for shape in plan.listing.shapes if shape.name not in entries]
+    missing = [shape for shape in plan.shapes if shape.name not in entries]
     bar = progress_bar(f"sampling {plan.name}", "shape", len(files), show=progress, done=before)
     with bar, contextlib.closing(sample_shapes(missing, plan, workers)) as results:
         for entry, arrays in results:

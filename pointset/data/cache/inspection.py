@@ -14,7 +14,7 @@ from numpy import ndarray
 from pointset.data.axes import rotate_up, usual_up
 from pointset.data.cache.build import sample_shape
 from pointset.data.cache.manifest import cache_faults, read_manifest
-from pointset.data.catalogue.folders import list_to_look
+from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import home, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.options import SPLITS, Preparation
@@ -87,16 +87,16 @@ def look_at(
         classes, rule, files = cache.classes, "as released", list[str]()
         samples = [*_samples(classes, cache.labels.tolist(), cache.cloud)]
     else:
-        listings = list_to_look(folder, seed=split_seed, labels=labels)
-        listing = listings.get("train") or next(iter(listings.values()))
-        of_split = {split: [shape.label for shape in listings[split].shapes] for split in sorted(listings)}
-        classes, rule, files = listing.classes, listing.rule, [shape.name for shape in listing.shapes]
+        listing = list_folder(folder, seed=split_seed, labels=labels)
+        shapes = listing.splits.get("train") or next(iter(listing.splits.values()))
+        of_split = {split: [shape.label for shape in listing.splits[split]] for split in sorted(listing.splits)}
+        classes, rule, files = listing.classes, listing.rule, [shape.name for shape in shapes]
         preparation = Preparation(cache_points=SAMPLE_POINTS)
         failures, remarks = dict[str, str](), dict[str, str]()
-        of_files, axis = [shape.label for shape in listing.shapes], None if known else usual_up(files) or "z"
+        of_files, axis = [shape.label for shape in shapes], None if known else usual_up(files) or "z"
 
         def cloud(row: int) -> ndarray | None:
-            entry, arrays = sample_shape(listing.shapes[row], listing.kind, preparation, seed=0)
+            entry, arrays = sample_shape(shapes[row], listing.kind, preparation, seed=0)
             if entry.skipped:
                 failures[entry.name] = entry.skipped
                 return None

@@ -13,6 +13,7 @@ from pointset.data.catalogue.file_tables import Cells, is_table, keep_labeled, r
 from pointset.data.catalogue.layouts import SHAPE_TYPES, layout_of, nothing_in
 from pointset.data.catalogue.released import is_released
 from pointset.data.catalogue.scan import (
+    BESIDE_SHAPES,
     DEPTH,
     TABLES,
     FileTree,
@@ -31,7 +32,6 @@ from pointset.errors import REPEATED, PointsetError, one_line, quoted
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 LABELED_DEPTH = 8
 """Levels of subfolders that are scanned in a folder with a table of labels."""
-OBJECTS_IN_FOLDERS = "; if each folder has several shapes of one object, `train` and `compare` read it with --groups 2"
 
 
 @dataclass(frozen=True)
@@ -54,21 +54,28 @@ class ShapeFile:
 
 @dataclass(frozen=True)
 class Listing:
-    """The shapes of one split."""
+    """The shapes of a folder."""
 
-    shapes: list[ShapeFile]
-    classes: list[str]
-    """Classes of the whole folder in natural order; labels are indices into them."""
-    kind: FileKind
-    """Kind of all files of the folder."""
     folder: Path
     """The folder, to which the shapes' names are relative."""
-    present: dict[str, frozenset[int]]
-    """The labels that have shapes, by split."""
+    kind: FileKind
+    """Kind of all files."""
+    classes: list[str]
+    """Classes in natural order; labels are indices into them."""
+    splits: dict[str, list[ShapeFile]]
+    """The shapes of each split, by class and then by name."""
     rule: str
     """How shapes are assigned to splits, as text."""
     is_hashed: bool
     """True if they are by a hash of their names, and not by folders or a table."""
+
+    def of(self, split: str) -> list[ShapeFile]:
+        """Return the shapes of one split; a PointsetError if it has none."""
+        name = split if split in self.splits else split_called(split)
+        if name not in self.splits:
+            splits = one_line(", ".join(sorted(self.splits)), REPEATED)
+            raise PointsetError(f"{self.folder} has no shape in split {quoted(split)}: found {splits} ({self.rule})")
+        return self.splits[name]
 
 
 @dataclass
@@ -83,41 +90,12 @@ class _Assignment:
     rule: str
 
 
-def list_folder(
-    folder: Path,
-    split: str,
-    *,
-    seed: int = 0,
-    groups: str | None = None,
-    labels: str | None = None,
-    without: str | None = None,
-) -> Listing:
-    """List the shapes of one split; see `list_splits`."""
-    listings = list_splits(folder, seed=seed, groups=groups, labels=labels, without=without)
-    name = split if split in listings else split_called(split)
-    if name not in listings:
-        splits = one_line(", ".join(sorted(listings)), REPEATED)
-        hint = "" if any(are_splits([other]) for other in listings) else OBJECTS_IN_FOLDERS
-        if groups is not None and any(listing.is_hashed for listing in listings.values()):
-            hint = f"; in each class all shapes are one group by groups={quoted(groups)}, and a test asks for two"
-        raise PointsetError(f"{folder} has no shape in split {quoted(split)}: found {splits}{hint}")
-    return listings[name]
-
-
-def list_to_look(folder: Path, *, seed: int = 0, labels: str | None = None) -> dict[str, Listing]:
-    """Return the splits of a folder to look at; without folders of splits in its classes, these are objects."""
-    listings = list_splits(folder, seed=seed, labels=labels)
-    if labels is not None or any(are_splits([name]) for name in listings):
-        return listings
-    return list_splits(folder, seed=seed, groups="2")
-
-
 def label_rows(folder: Path, *, seed: int = 0, labels: str | None = None) -> list[dict[str, str]]:
     """Return the rows of a table for `labels`: files of a folder with labels, splits and, if there are any, groups."""
     if is_released(folder):
         raise PointsetError(f"{folder} is a release, whose labels are in its files: a table is for folders of files")
-    listings = list_to_look(folder, seed=seed, labels=labels).values()
-    shapes = sorted((shape for listing in listings for shape in listing.shapes), key=lambda shape: shape.name)
+    splits = list_folder(folder, seed=seed, labels=labels).splits.values()
+    shapes = sorted((shape for listed in splits for shape in listed), key=lambda shape: shape.name)
     groups = [shape.group for shape in shapes]
     if groups_from_names([shape.name for shape in shapes], [shape.label for shape in shapes]) and not any(groups):
         groups = [name_key(shape.name) for shape in shapes]
@@ -125,25 +103,26 @@ def label_rows(folder: Path, *, seed: int = 0, labels: str | None = None) -> lis
     return [row | ({"group": group} if any(groups) else {}) for row, group in zip(rows, groups, strict=True)]
 
 
-def list_splits(
+def list_folder(
     folder: Path,
     *,
     seed: int = 0,
     groups: str | None = None,
     labels: str | None = None,
     without: str | None = None,
-) -> dict[str, Listing]:
-    """List the shapes of each split of a folder, by class and then by name.
+) -> Listing:
+    """List the shapes of a folder.
 
     Text files beside meshes (notes) are skipped, and of files that differ in their suffix alone, all but one. Names are
     in Unicode's composed form (NFC). The splits train, test and validation may be called in other ways, such as
-    Training, 1_train, trn, eval or dev. Folders in a class that are not called like splits are shapes, if they have one
-    file each, or objects of several files with `groups`.
+    Training, 1_train, trn, eval or dev. Folders in a class that are not called like splits are objects; the files of
+    one are a group.
 
-    A class/file folder is split by lists beside the folders, such as modelnet40_train.txt and modelnet40_test.txt, or
-    else by a rule: within each class, files are ordered by a hash of (`seed`, name); the first fifth, rounded but at
-    least one, is "test", and the others are "train". A class of one shape is "train". The split is thus the same on any
-    machine, and a new file changes it for few others. Of groups, whole ones are taken, by a hash of their names.
+    Without folders of splits, shapes are split by lists beside the folders, such as modelnet40_train.txt and
+    modelnet40_test.txt, or else by a rule: within each class, files are ordered by a hash of (`seed`, name); the first
+    fifth, rounded but at least one, is "test", and the others are "train". A class of one shape is "train". The split
+    is thus the same on any machine, and a new file changes it for few others. Of groups, whole ones are taken, by a
+    hash of their names.
 
     Args:
         folder: the folder.
@@ -152,9 +131,6 @@ def list_splits(
         labels: a table of files and labels, which may have splits and groups; folders may then be of any kind.
         without: a table of files to leave out.
 
-    Returns:
-        The listings by split.
-
     Warns:
         UserWarning: files are skipped, or rows of a table have no file.
 
@@ -162,15 +138,14 @@ def list_splits(
         PointsetError: the layout is none of these, layouts or kinds of files are mixed, names collide, or a table
             cannot be used.
     """
-    tree = scan_folder(folder, depth=DEPTH if labels is None else LABELED_DEPTH)
+    tree = scan_folder(folder, DEPTH if labels is None else LABELED_DEPTH)
     rows = {} if labels is None else keep_labeled(tree, labels)
     lists, listed = splits_by_lists(tree) if labels is None else ("", {})
     note_beside(tree)
     leave_out_copies(tree, notes=False)
     kind = _kind_of_files(tree)
     leave_out_copies(tree, notes=True)
-    grouped = groups not in (None, NO_GROUPS)
-    assigned = _by_folders(tree, lists, listed, grouped) if labels is None else _by_table(tree, rows, labels)
+    assigned = _by_folders(tree, lists, listed) if labels is None else _by_table(tree, rows, labels)
     class_of, split_of, names = assigned.class_of, assigned.split_of, [*tree.files]
     if groups == NO_GROUPS:
         assigned.group_of = {}
@@ -181,30 +156,17 @@ def list_splits(
     if is_hashed:
         split_of = splits_by_hash(class_of, assigned.group_of, seed)
         assigned.rule += f"a fifth of the files of each class is test, by a hash of their names and seed {seed}"
-        assigned.rule += f", whole groups by {groups or labels}" if assigned.group_of else ""
+        assigned.rule += f", whole groups by {groups or labels or 'folders'}" if assigned.group_of else ""
     left_out = {} if without is None else rows_by_file("without", Path(without), folder, names)
     classes = natural_order({*class_of.values()})
-    of_class = {name: label for label, name in enumerate(classes)}
-    shapes = [
-        ShapeFile(
-            path,
-            name,
-            class_of[name],
-            of_class[class_of[name]],
-            split_of[name],
-            assigned.group_of.get(name, ""),
-            name in left_out,
-        )
-        for name, path in tree.files.items()
-    ]
-    shapes.sort(key=lambda shape: (shape.label, shape.name.split("/")))
+    splits: dict[str, list[ShapeFile]] = {split: [] for split in split_of.values()}
+    label_of = {name: classes.index(class_of[name]) for name in names}
+    for name in sorted(names, key=lambda name: (label_of[name], name.split("/"))):
+        group, label = assigned.group_of.get(name, ""), label_of[name]
+        shape = ShapeFile(tree.files[name], name, class_of[name], label, split_of[name], group, name in left_out)
+        splits[shape.split].append(shape)
     tree.warn_of_skipped()
-    of_split = {split: [shape for shape in shapes if shape.split == split] for split in {*split_of.values()}}
-    present = {split: frozenset(shape.label for shape in listed) for split, listed in of_split.items()}
-    return {
-        split: Listing(listed, classes, kind, folder, present, assigned.rule, is_hashed)
-        for split, listed in of_split.items()
-    }
+    return Listing(folder, kind, classes, splits, assigned.rule, is_hashed)
 
 
 def natural_order(names: Iterable[str]) -> list[str]:
@@ -249,17 +211,20 @@ def _by_table(tree: FileTree, rows: Mapping[str, Cells], labels: str) -> _Assign
     return _Assignment({name: cells["label"] for name, cells in used.items()}, split_of, group_of, rule)
 
 
-def _by_folders(tree: FileTree, lists: str, listed: Mapping[str, str], grouped: bool) -> _Assignment:
+def _by_folders(tree: FileTree, lists: str, listed: Mapping[str, str]) -> _Assignment:
     """Assign files by the names of their folders, or by `lists` of splits beside these."""
-    layout = layout_of(tree, grouped=grouped)
+    layout = layout_of(tree)
+    if listed and "split" not in layout:
+        tree.skip(f"that {lists} do not name", [name for name in tree.files if name not in listed])
     parts = {name: dict(zip(layout.split("/"), name.split("/"), strict=True)) for name in tree.files}
-    split_of, rule = dict[str, str](), ""
+    class_of = {name: of_file["class"] for name, of_file in parts.items()}
     if "split" in layout:
-        split_of, rule = splits_by_folder(tree, {name: parts[name]["split"] for name in parts}), f"folders {layout}"
-    elif listed:
-        tree.skip(f"that {lists} do not name", [name for name in parts if name not in listed])
-        split_of, rule = {name: listed[name] for name in tree.files}, f"lists {lists}"
-    return _Assignment({name: parts[name]["class"] for name in tree.files}, split_of, {}, rule)
+        split_of = splits_by_folder(tree, {name: of_file["split"] for name, of_file in parts.items()})
+        return _Assignment(class_of, split_of, {}, f"folders {layout}")
+    objects = {name: name.rpartition("/")[0] for name in tree.files} if "object" in layout else {}
+    group_of = objects if len({*objects.values()}) < len(objects) else {}
+    split_of = {name: listed[name] for name in class_of} if listed else {}
+    return _Assignment(class_of, split_of, group_of, f"lists {lists}" if listed else "")
 
 
 def _kind_of_files(tree: FileTree) -> FileKind:
@@ -286,7 +251,12 @@ def list_shapes(folder: Path) -> list[ShapeFile]:
     The class of a file is the first folder in its path that is not named like a split. Unlike in a dataset, meshes and
     clouds may be mixed; text files beside meshes are taken for notes. Warnings and errors are those of `list_folder`.
     """
-    tree = scan_folder(folder, loose=True)
+    tree = scan_folder(folder)
+    note_beside(tree)
+    if not any("/" in name for name in tree.files):
+        tree.files |= tree.beside
+        tree.notes = [(reason, path) for reason, path in tree.notes if reason != BESIDE_SHAPES]
+    tree.notes = [(reason, path) for reason, path in tree.notes if reason != TABLES]  # such as written predictions
     by_folder: dict[str, dict[str, Path]] = defaultdict(dict)
     for name, path in tree.files.items():
         by_folder[name.rpartition("/")[0]][name] = path
@@ -296,6 +266,5 @@ def list_shapes(folder: Path) -> list[ShapeFile]:
         shapes += [ShapeFile(path, name, true_class) for name, path in by_kind(files)[2].items()]
     if not shapes:
         raise PointsetError(f"{folder} {nothing_in(tree, folder)}; expected {SHAPE_TYPES}")
-    tree.notes = [(reason, path) for reason, path in tree.notes if reason != TABLES]  # such as written predictions
     tree.warn_of_skipped()
     return sorted(shapes, key=lambda shape: shape.name)

@@ -1,6 +1,5 @@
 """Layouts of folders of shapes: class/file, class/split/file (as ModelNet) or split/class/file."""
 
-import glob
 from collections import Counter
 from pathlib import Path
 
@@ -19,55 +18,50 @@ LAYOUTS = (
 RELEASES = "; HDF5 files are read in the layout of ModelNet40's release, with shape_names.txt and train_files.txt"
 
 
-def layout_of(tree: FileTree, *, grouped: bool) -> str:
-    """Return the layout of a folder; a PointsetError if it is none of the three, or has a class without shapes.
+def layout_of(tree: FileTree) -> str:
+    """Return the layout of a folder; a PointsetError if it is none, or if shapes of a class are too deep.
 
-    With `grouped`, folders in a class may hold several shapes of one object.
+    Folders in a class that are not called like splits are objects: class/object/file. Empty classes are noted.
     """
     tops = [folder for folder in tree.folders if "/" not in folder]
-    loose = sum("/" not in name for name in tree.files)
-    loose += sum(reason == BESIDE_SHAPES for reason, _ in tree.notes) * (not tops)
+    clouds = [path for reason, path in tree.notes if reason == BESIDE_SHAPES]
+    loose = sum("/" not in name for name in tree.files) + len(clouds) * (not tops)
     if not tops or loose:
         where = f"beside {counted(len(tops), 'folder')}" if tops else "in no folder"
         content = f"{counted(loose, 'mesh or cloud file')} {where}" if loose else "no folder in it"
-        others = Counter(
-            suffix_of(name) for name, path in tree.beside.items() if (BESIDE_SHAPES, path) not in tree.notes
-        )
+        others = Counter(suffix_of(name) for name, path in tree.beside.items() if path not in clouds)
         for suffix, count in others.items() if not tops else ():
             content += f"; {counted(count, f'{suffix} file')} that cannot be read as a point cloud"
-        raise PointsetError(f"{tree.path} is not a dataset of shapes: found {content}{_further(tree)}; {LAYOUTS}")
+        raise PointsetError(f"{tree.path} is not a dataset of shapes: found {content}{_skipped(tree)}; {LAYOUTS}")
     direct, nested = ([name for name in tree.files if name.count("/") == depth] for depth in (1, 2))
     inner = {folder.split("/")[1] for folder in tree.folders if "/" in folder}
     splits_first = are_splits(tops) and not (inner and are_splits(inner))
     if direct and (nested or splits_first):
         other = f" beside {nested[0]}" if nested else ""
         raise PointsetError(f"{tree.path} is not in a known layout: found {direct[0]}{other}; {LAYOUTS}")
-    _note_empty_classes(tree, inner if splits_first else {*tops}, splits_first)
+    _note_empty_classes(tree, int(splits_first))
     if splits_first or not nested:
         return "split/class/file" if splits_first else "class/file"
-    alone = not are_splits(inner) and len({name.rpartition("/")[0] for name in nested}) == len(nested)
-    objects = grouped and not any(are_splits([name]) for name in inner)
-    return "class/shape/file" if alone or objects else "class/split/file"
+    return "class/split/file" if any(are_splits([name]) for name in inner) else "class/object/file"
 
 
-def _note_empty_classes(tree: FileTree, classes: set[str], splits_first: bool) -> None:
+def _note_empty_classes(tree: FileTree, level: int) -> None:
     """Note classes without a shape; a PointsetError if all are, or if the shapes of one are too deep."""
-    filled = {name.split("/")[int(splits_first)] for name in tree.files}
-    for class_name in sorted(classes - filled):
-        folders = sorted(tree.path.glob(f"*/{glob.escape(class_name)}")) if splits_first else [tree.path / class_name]
-        if not filled or TOO_DEEP in tree.noted(*folders):
-            raise PointsetError(f"class {quoted(class_name)} of {tree.path} {nothing_in(tree, *folders)}; {LAYOUTS}")
-        tree.notes += [(EMPTY, folder) for folder in folders]
+    filled = {name.split("/")[level] for name in tree.files}
+    folders = [folder for folder in tree.folders if folder.count("/") == level]
+    for class_name in sorted({folder.split("/")[level] for folder in folders} - filled):
+        paths = [tree.path / folder for folder in folders if folder.split("/")[level] == class_name]
+        if not filled or TOO_DEEP in tree.skipped(*paths):
+            raise PointsetError(f"class {quoted(class_name)} of {tree.path} {nothing_in(tree, *paths)}; {LAYOUTS}")
+        tree.notes += [(EMPTY, path) for path in paths]
 
 
 def nothing_in(tree: FileTree, *folders: Path) -> str:
     """Return the part of a message about folders without shapes."""
-    if paths := tree.noted(*folders).get(TOO_DEEP):
-        return f"holds shapes in too deeply nested folders, the first is {quoted(paths[0])}: move them up"
-    return f"holds no mesh and no point cloud{_further(tree, *folders)}"
+    return f"holds no mesh and no point cloud{_skipped(tree, *folders)}"
 
 
-def _further(tree: FileTree, *folders: Path) -> str:
+def _skipped(tree: FileTree, *folders: Path) -> str:
     """Return the part of a message that says which files are not read."""
-    texts = [f"; {text}" for text in tree.skipped(*(folders or (tree.path,))) if not text.endswith(BESIDE_SHAPES)]
+    texts = [f"; {text}" for reason, text in tree.skipped(*folders).items() if reason != BESIDE_SHAPES]
     return "".join(texts) + RELEASES * any(".h5," in text or ".hdf5," in text for text in texts)

@@ -5,7 +5,7 @@ import re
 import unicodedata
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +34,6 @@ HIDDEN = "with a hidden name (in __MACOSX, or after a dot)"
 TOO_DEEP = "more than two folders deep (move them up)"
 BESIDE_SHAPES = "beside folders of shapes (move them into a folder)"
 UNREAD = "of the format {}, which is not read (unpack or convert them)"
-PIPES = "that are pipes or devices (save their content to files)"
 EMPTY = "without a mesh or a point cloud (they do not count as classes)"
 COPIES = "of shapes that are there in another format (each shape counts once)"
 TABLES = "with names of shapes, which is not read (--labels takes a table; classes are the names of folders)"
@@ -57,43 +56,32 @@ class FileTree:
         """Leave out files, with a note."""
         self.notes += [(reason, self.files.pop(name)) for name in names]
 
-    def noted(self, *folders: Path) -> dict[str, list[Path]]:
-        """What is skipped in some folders, by reason."""
+    def skipped(self, *folders: Path) -> dict[str, str]:
+        """Return a sentence for each reason to skip something in some folders: how many, the reason and the first."""
         by_reason: dict[str, list[Path]] = defaultdict(list)
         for reason, path in self.notes:
-            if any(path.is_relative_to(folder) for folder in folders):
-                by_reason[reason].append(path)
-        return by_reason
-
-    def skipped(self, *folders: Path) -> list[str]:
-        """Sentences about what is skipped in some folders: the number of files, the reason and the first of them."""
-        return [
-            f"{counted(len(paths), 'folder' if reason == EMPTY else 'file')} {reason}, the first "
-            f"{quoted(paths[0].relative_to(self.path))}"
-            for reason, paths in self.noted(*folders).items()
-        ]
+            if any(path.is_relative_to(folder) for folder in folders or (self.path,)):
+                by_reason[reason].append(path.relative_to(self.path))
+        return {
+            reason: f"{counted(len(paths), 'folder' if reason == EMPTY else 'file')} {reason}, the first "
+            f"{quoted(paths[0])}"
+            for reason, paths in by_reason.items()
+        }
 
     def warn_of_skipped(self) -> None:
         """Warn once of all that is skipped."""
-        if reasons := self.skipped(self.path):
-            text = f"{self.path} has files that are skipped: {'; '.join(reasons)}"
+        if reasons := self.skipped():
+            text = f"{self.path} has files that are skipped: {'; '.join(reasons.values())}"
             warnings.warn(text, UserWarning, stacklevel=7)  # the caller of load_dataset
 
 
-def scan_folder(folder: Path, *, loose: bool = False, depth: int = DEPTH) -> FileTree:
-    """Scan a folder; with `loose`, text and arrays at the top are shapes, too, unless there are files in folders."""
+def scan_folder(folder: Path, depth: int = DEPTH) -> FileTree:
+    """Scan a folder; a PointsetError if a part of it cannot be read."""
     tree = FileTree(folder)
     try:
         _scan(tree, folder, "", depth)
-        if loose and not any("/" in name for name in tree.files):
-            _leave_out_tables(tree)
-            tree.files |= tree.beside
-        elif loose:
-            note_beside(tree)
     except PermissionError as error:
         raise PointsetError(f"{error.filename} cannot be read: {error.strerror}") from error
-    stems = {name.rpartition(".")[0] for name in tree.files}
-    tree.notes = [(reason, path) for reason, path in tree.notes if not _is_copy(tree, reason, path, stems)]
     tree.files = dict(sorted(tree.files.items(), key=lambda item: item[0].split("/")))
     for suffix in sorted({suffix_of(name) for name in tree.files}):
         try:
@@ -103,36 +91,23 @@ def scan_folder(folder: Path, *, loose: bool = False, depth: int = DEPTH) -> Fil
     return tree
 
 
-def _is_copy(tree: FileTree, reason: str, path: Path, stems: set[str]) -> bool:
-    """Return True for a file that is not read beside the same shape: chair.fbx or chair.off.gz beside chair.off."""
-    name = path.relative_to(tree.path).with_suffix("").as_posix()
-    return reason == UNREAD.format(_format_of(path)) and not stems.isdisjoint((name, name.rpartition(".")[0]))
-
-
-def _format_of(path: Path) -> str:
-    return path.suffix.lower() or "without a suffix"
-
-
 def _scan(tree: FileTree, folder: Path, inside: str, most: int) -> None:
-    depth = inside.count("/")
     for name, entry in _entries(tree, folder):
         path, content = Path(entry.path), content_by_name(name)
         item = path if entry.is_symlink() else entry  # an entry knows its type, but fails for rings of links
-        if item.is_dir():
-            if entry.is_symlink() and (depth >= most or folder.resolve().is_relative_to(path.resolve())):
-                continue
-            if depth < most:
-                tree.folders.append(inside + name)
+        if not item.is_dir():
+            if content == "unread":
+                tree.notes.append((UNREAD.format(path.suffix.lower() or "without a suffix"), path))
+            elif content:
+                files = tree.files if content == "shape" or inside else tree.beside
+                files[inside + name] = path
+        elif entry.is_symlink() and folder.resolve().is_relative_to(path.resolve()):
+            continue
+        elif inside.count("/") == most:
+            tree.notes += [(TOO_DEEP, shape) for shape in _shapes_in(path)]
+        else:
+            tree.folders.append(inside + name)
             _scan(tree, path, f"{inside}{name}/", most)
-        elif not item.is_file() and path.exists():  # a pipe or a device; reading a dangling link reports an error
-            tree.notes += [(PIPES, path)] if content else []
-        elif content == "unread" and depth <= most:
-            tree.notes.append((UNREAD.format(_format_of(path)), path))
-        elif content.startswith("shape") and depth > most:
-            tree.notes += [(TOO_DEEP, path)] if content == "shape" or may_hold_cloud(path) else []
-        elif content.startswith("shape"):
-            files = tree.files if content == "shape" or depth else tree.beside
-            files[inside + name] = path
 
 
 def _entries(tree: FileTree, folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
@@ -142,38 +117,37 @@ def _entries(tree: FileTree, folder: Path) -> list[tuple[str, "os.DirEntry[str]"
         for entry in entries:
             name = unicodedata.normalize("NFC", entry.name)
             if name.startswith(".") or name == "__MACOSX":
-                tree.notes += [(HIDDEN, path) for path in _hidden_shapes(Path(entry.path))]
-                continue
-            if not name.isprintable() and re.search("[\ud800-\udfff]", name):
+                tree.notes += [(HIDDEN, path) for path in _shapes_in(Path(entry.path))]
+            elif re.search("[\ud800-\udfff]", name):
                 raise PointsetError(f"{folder} holds {quoted(os.fsencode(name))}, a name that is not UTF-8: rename it")
-            if named.setdefault(name, entry) is not entry:
+            elif named.setdefault(name, entry) is not entry:
                 raise PointsetError(
                     f"{folder} holds two entries called {quoted(name)}, in two Unicode forms: rename one"
                 )
     return sorted(named.items())
 
 
-def _hidden_shapes(path: Path) -> list[Path]:
-    """Return the files with the suffix of a shape, in a hidden folder or one that is hidden itself."""
+def _shapes_in(path: Path) -> list[Path]:
+    """Return the files with the suffix of a shape in a folder and below it, or the path if it is one."""
     paths = [Path(top) / name for top, _, names in os.walk(path) for name in names] if path.is_dir() else [path]
     return sorted(path for path in paths if content_by_name(path.name) == "shape")
 
 
-def _leave_out_tables(tree: FileTree) -> None:
-    """Leave out text files that list names of shapes, such as predictions or an index of classes."""
+def note_beside(tree: FileTree) -> None:
+    """Leave out tables that name shapes in the folder itself, with a note, and note the clouds there."""
     names = {path.name for path in (*tree.files.values(), *tree.beside.values())}
     for name, path in [*tree.beside.items()]:
-        if suffix_of(name) in NOTE_SUFFIXES and path.is_file():
-            with path.open("rb") as file:
-                words = re.split(r'[\s,;"/\\]+', file.read(TABLE_HEAD).decode("utf-8", "replace"))
-            if not names.isdisjoint(words):
-                tree.notes.append((TABLES, tree.beside.pop(name)))
+        if suffix_of(name) in NOTE_SUFFIXES and not names.isdisjoint(_words(path)):
+            tree.notes.append((TABLES, tree.beside.pop(name)))
+        elif may_hold_cloud(path):
+            tree.notes.append((BESIDE_SHAPES, path))
 
 
-def note_beside(tree: FileTree) -> None:
-    """Note the tables and the clouds beside folders of shapes."""
-    _leave_out_tables(tree)
-    tree.notes += [(BESIDE_SHAPES, path) for path in tree.beside.values() if may_hold_cloud(path)]
+def _words(path: Path) -> Iterator[str]:
+    """Yield the words at the beginning of a text file, such as the names in predictions or an index of classes."""
+    if path.is_file():
+        with path.open("rb") as file:
+            yield from re.split(r'[\s,;"/\\]+', file.read(TABLE_HEAD).decode("utf-8", "replace"))
 
 
 def leave_out_copies(tree: FileTree, *, notes: bool) -> None:

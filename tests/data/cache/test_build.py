@@ -48,7 +48,7 @@ def build(folder: Path, workers: int | None = None, *, on_error: str = "raise", 
 
 def plan_of(folder: Path, split: str = "train", **options: Any) -> CachePlan:
     chosen = DataOptions(**{"cache_points": 50, "features": ("normals",)} | options)
-    return CachePlan(list_folder(folder, split), chosen)
+    return CachePlan(list_folder(folder), split, chosen)
 
 
 def contents(home: Path) -> dict[str, bytes]:
@@ -126,7 +126,7 @@ def test_damaged_and_outdated_shapes_are_made_again(home, meshes, cut):
     assert finished(plan) == set(range(1, 48)) - {20}
     bad.write_text(TETRAHEDRON.format(size=1))
     (meshes / "class2/train/shape47.off").write_text(TETRAHEDRON.format(size=99))
-    outdated = {row for row, one in enumerate(plan.listing.shapes) if one.path.name in ("shape0.off", "shape47.off")}
+    outdated = {row for row, one in enumerate(plan.shapes) if one.path.name in ("shape0.off", "shape47.off")}
     assert open_cache(plan, Workers(1), progress=False).sampled == len({20} | outdated)
     resumed = contents(home)
     shutil.rmtree(home)

@@ -13,7 +13,7 @@ from toy import save
 import pointset
 from pointset import PointsetError
 from pointset.data.catalogue.file_tables import rows_by_file
-from pointset.data.catalogue.folders import list_splits
+from pointset.data.catalogue.folders import list_folder
 from pointset.runs.spreadsheets import read_csv
 
 NAMES = ["scans/a 1.ply", "scans/b.ply", "scans/c\u00e9.ply"]
@@ -105,10 +105,10 @@ def test_labels_splits_and_groups_of_a_flat_folder(folder, home):
 def test_rows_without_a_file_and_incomplete_splits_are_named(folder):
     table = folder.parent / "table.csv"
     with pytest.warns(UserWarning, match=r"table.csv: 1 row without a file in .*clouds: 99.npy"):
-        list_splits(folder, labels=str(table))
+        list_folder(folder, labels=str(table))
     table.write_text("file,label,split\n0,a,train\n1,b,\n")
     with pytest.raises(PointsetError, match=r"table.csv has no split for '1.npy': give all files one, or none"):
-        list_splits(folder, labels=str(table))
+        list_folder(folder, labels=str(table))
 
 
 @pytest.mark.filterwarnings("ignore:.*(files that are skipped|without a file)")

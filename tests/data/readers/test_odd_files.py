@@ -102,11 +102,11 @@ def test_two_squares_stand_five_apart(odd_files):
 
 def test_odd_folders(odd_files, tmp_path):
     with pytest.warns(UserWarning, match="files that are skipped: 10 files"):
-        shapes = [list_folder(odd_files / "E10-same-stem/z10", split).shapes for split in ("train", "test")]
+        shapes = [list_folder(odd_files / "E10-same-stem/z10").of(split) for split in ("train", "test")]
     assert sum(map(len, shapes)) == 10
     for folder in sorted((odd_files / "E12-split-names").glob("z*")):
-        assert list_folder(folder, "train").classes == ["a", "b"]
+        assert list_folder(folder).classes == ["a", "b"]
     with pytest.warns(UserWarning, match=r"index\.csv|labels\.csv"):
-        list_folder(odd_files / "E14-index/z14", "train")
+        list_folder(odd_files / "E14-index/z14")
     copy = shutil.copytree(odd_files / "E15-own-output/z35flat", tmp_path / "flat")
     assert len(pointset.data.catalogue.folders.list_shapes(copy)) == 5
