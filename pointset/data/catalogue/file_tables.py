@@ -5,7 +5,8 @@ import csv
 import hashlib
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def is_table(text: str) -> bool:
     return text.lower().endswith(TABLE_SUFFIXES)
 
 
-def read_rows(option: str, path: Path, folder: Path | None = None) -> tuple[Path, list[list[str]]]:
+def read_rows(option: str, path: Path, folder: Path) -> tuple[Path, list[list[str]]]:
     """Read the rows of a table, the first of which may be a header, and return its path and their cells.
 
     Cells are separated by commas, semicolons or tabs, whichever is most frequent in the first row. The text is UTF-8,
@@ -41,28 +42,27 @@ def read_rows(option: str, path: Path, folder: Path | None = None) -> tuple[Path
     Args:
         option: name of the option, for errors.
         path: the table, which is also looked for in the `folder`.
+        folder: the folder of the data.
 
     Raises:
         PointsetError: the table does not exist, cannot be read or is empty.
     """
     fault = f"{option}={path} must be a table with a column of files"
-    if not path.exists() and folder is not None:
-        if not (folder / path).exists():
-            raise PointsetError(f"{fault}: it does not exist, neither here nor in {folder}")
-        path = folder / path
+    found = next((table for table in (path, folder / path) if table.exists()), None)
+    if found is None:
+        raise PointsetError(f"{fault}: it does not exist, neither here nor in {folder}")
     try:
-        lines = read_text(path).splitlines(keepends=True)
+        lines = read_text(found).splitlines(keepends=True)
         if lines and lines[0].lower().startswith("sep="):  # for Excel
             del lines[0]
-        unquoted = "".join((lines or [""])[0].split('"')[::2])
+        unquoted = "".join("".join(lines[:1]).split('"')[::2])
         separator = max(SEPARATORS, key=unquoted.count)
         rows = [[from_text(cell).strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
     except (OSError, ValueError, csv.Error) as error:
         raise PointsetError(f"{fault}: {error}") from error
-    rows = [row for row in rows if any(row)]
-    if not rows:
+    if not (rows := [row for row in rows if any(row)]):
         raise PointsetError(f"{fault}: it is empty")
-    return path, rows
+    return found, rows
 
 
 def read_text(path: Path) -> str:
@@ -77,20 +77,20 @@ def read_text(path: Path) -> str:
 
 
 def rows_by_file(
-    option: str, path: Path, folder: Path, names: Iterable[str], wanted: Sequence[str] = (), *, complete: bool = True
+    option: str, path: Path, folder: Path, names: Iterable[str], wanted: str = "", *, complete: bool = True
 ) -> dict[str, Cells]:
     """Read a table, and return the cells of each file that has a row.
 
     A row names a file by its path relative to the folder, to the table or to the folder above, or by its name if that
-    is unique; with or without suffix, with slashes or backslashes. Without a header, the columns are the file and the
-    first of `wanted`.
+    is unique; with or without suffix, with slashes or backslashes. Without a header, the columns are the file and
+    `wanted`.
 
     Args:
         option: name of the option, for messages.
         path: the table, which is also looked for in the folder.
         folder: the folder of the data.
         names: paths of all files, relative to the folder.
-        wanted: columns that the table must have beside that of the files; the first may have any name.
+        wanted: a column that the table must have beside that of the files; it may have any name.
         complete: warn of rows without a file.
 
     Raises:
@@ -99,32 +99,29 @@ def rows_by_file(
     path, rows = read_rows(option, path, folder)
     match = matcher(folder, path.parent, names)
     header = [cell.casefold() for cell in rows[0]]
+    if option == "labels" and "weight" in header:
+        raise PointsetError(f"labels={path} has weights of shapes, which no training uses: delete the column 'weight'")
     columns = {
-        column: next(header.index(name) for name in spellings if name in header)
-        for column, spellings in COLUMNS.items()
-        if not {*spellings}.isdisjoint(header)
+        column: header.index(name) for column, names in COLUMNS.items() for name in reversed(names) if name in header
     }
     place = columns.setdefault("file", 0)
     if len(columns) > 1 or match(rows[0][place]) is None:  # a header; otherwise the first row is of a file
         del rows[0]
-    for column in wanted[:1]:
-        columns.setdefault(column, int(place == 0))
+    if wanted:
+        columns.setdefault(wanted, int(place == 0))
     cells: dict[str, Cells] = {}
     unmatched = []
     for row in rows:
         of_row = {column: row[place] if place < len(row) else "" for column, place in columns.items()}
-        name = match(of_row.pop("file"))
+        name = match(cell := of_row.pop("file"))
         if name is None:
-            unmatched.append(row[place] if place < len(row) else "")
+            unmatched.append(cell)
         elif cells.setdefault(name, of_row) != of_row:
             raise PointsetError(f"{option}={path} has two different rows for {quoted(name)}: delete one")
-    if option == "labels" and "weight" in header:
-        warnings.warn(f"{path}: weights are not used; --class-weights balanced weights classes", stacklevel=2)
-    lacking = [column for column in wanted if not any(of_row.get(column) for of_row in cells.values())]
-    if cells and lacking:
-        raise PointsetError(f"{option}={path} has no {lacking[0]}: give it a column {quoted(lacking[0])}")
+    if cells and wanted and not any(of_row.get(wanted) for of_row in cells.values()):
+        raise PointsetError(f"{option}={path} has no {wanted}: give it a column {quoted(wanted)}")
     if complete and not cells:
-        raise PointsetError(f"{option}={path} names no file of {folder}: its first is {quoted((unmatched or [''])[0])}")
+        raise PointsetError(f"{option}={path} names no file of {folder}: its first is {quoted(''.join(unmatched[:1]))}")
     if complete and unmatched:
         first = one_line(", ".join(unmatched), REPEATED)
         warnings.warn(f"{path}: {counted(len(unmatched), 'row')} without a file in {folder}: {first}", stacklevel=2)
@@ -142,17 +139,10 @@ def matcher(folder: Path, table_folder: Path, names: Iterable[str]) -> Callable[
 
     def match(cell: str) -> str | None:
         path = unicodedata.normalize("NFC", cell.replace("\\", "/").removeprefix("./"))
-        for base in (None, folder, table_folder, folder.parent):
-            key = path
-            if base is not None:
-                resolved = (base / path).resolve()
-                if not path or not resolved.is_relative_to(folder):
-                    continue
-                key = resolved.relative_to(folder).as_posix()
-            for spelling in (key, _stem(key)):
-                if spelling in exact or of_key.get(spelling):
-                    return spelling if spelling in exact else of_key[spelling]
-        return None
+        resolved = ((base / path).resolve() for base in (folder, table_folder, folder.parent) if path)
+        inside = (key.relative_to(folder).as_posix() for key in resolved if key.is_relative_to(folder))
+        spellings = (spelling for key in chain((path,), inside) for spelling in (key, _stem(key)))
+        return next((file for key in spellings if (file := key if key in exact else of_key.get(key))), None)
 
     return match
 
@@ -168,7 +158,7 @@ def keep_labeled(tree: FileTree, labels: str) -> dict[str, Cells]:
     tree.beside.clear()
     table = Path(labels) if Path(labels).exists() else tree.path / labels
     tree.files = {name: path for name, path in tree.files.items() if path.resolve() != table.resolve()}
-    rows = rows_by_file("labels", table, tree.path, tree.files, ("label",))
+    rows = rows_by_file("labels", table, tree.path, tree.files, "label")
     read = {suffix_of(name) for name in rows} | (SHAPE_SUFFIXES - LIST_SUFFIXES)
     without_row = [name for name in tree.files if name not in rows]
     notes = [name for name in without_row if suffix_of(name) not in read]

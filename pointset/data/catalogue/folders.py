@@ -188,7 +188,7 @@ def groups_of(
         PointsetError: `groups` cannot be used, or lacks the group of a file that is needed.
     """
     if is_table(groups):
-        rows = rows_by_file("groups", Path(groups), folder, names, ("group",), complete=complete)
+        rows = rows_by_file("groups", Path(groups), folder, names, "group", complete=complete)
         group_of = {name: cells["group"] for name, cells in rows.items()}
     else:
         group_of = dict(zip(names, group_keys(groups, names), strict=True))

@@ -42,7 +42,7 @@ def test_rows_as_spreadsheets_write_them(content, tmp_path):
         lines = [line.split(",", 1) for line in content.decode().splitlines()[1:]]
         content = "\n".join(["Label,Path", *(f"{label},{file}" for file, label in lines)]).encode()
     (tmp_path / "table.csv").write_bytes(content)
-    assert rows_by_file("labels", Path("table.csv"), tmp_path, NAMES, ("label",)) == ROWS
+    assert rows_by_file("labels", Path("table.csv"), tmp_path, NAMES, "label") == ROWS
 
 
 @pytest.mark.parametrize(
@@ -51,19 +51,14 @@ def test_rows_as_spreadsheets_write_them(content, tmp_path):
         ("", "it is empty"),
         ("file,colour\nscans/b.ply,\n", "has no label"),
         ("file,label\nscans/b.ply,chair\nb,bed\n", "two different rows for 'scans/b.ply'"),
+        ("file,label,weight\nb,chair,2\n", "has weights of shapes, which no training uses: delete the column"),
         ("file,label\nx.ply,chair\n", "names no file of .*: its first is 'x.ply'"),
     ],
 )
 def test_tables_that_are_refused(text, words, tmp_path):
     (tmp_path / "table.csv").write_text(text)
     with pytest.raises(PointsetError, match=f"labels=.*table.csv .*{words}"):
-        rows_by_file("labels", tmp_path / "table.csv", tmp_path, NAMES, ("label",))
-
-
-def test_weights_are_not_used(tmp_path):
-    (tmp_path / "table.csv").write_text("file,label,weight\nscans/b,chair,2\n")
-    with pytest.warns(UserWarning, match="table.csv: weights are not used; --class-weights balanced weights classes"):
-        assert rows_by_file("labels", tmp_path / "table.csv", tmp_path, NAMES) == {NAMES[1]: {"label": "chair"}}
+        rows_by_file("labels", tmp_path / "table.csv", tmp_path, NAMES, "label")
 
 
 @pytest.fixture
