@@ -24,7 +24,7 @@ from pointset.commands.terminal import Result
 from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, quoted
-from pointset.runs.atomic import check_writable, write_for_user
+from pointset.runs.atomic import check_writable, write_atomically
 from pointset.tasks.bundled import Options, bundled_experiment
 from pointset.training.recipe import Recipe
 from pointset.viz.writing import STILL_SUFFIXES, save
@@ -184,7 +184,7 @@ def _write(comparison: "Comparison", path: Path) -> None:
         save(comparison.plot(), path)
         return
     text = comparison.to_latex() if suffix == ".tex" else comparison.table(TABLE_STYLES[suffix])
-    write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
+    write_atomically(path, partial(Path.write_text, data=text, encoding="utf-8"))
 
 
 def _next_commands(result: "Comparison") -> list[str]:

@@ -17,7 +17,7 @@ from pointset.commands.flags import Flags, out_file, written_file
 from pointset.commands.terminal import Result, Table
 from pointset.configuration import COMMON, Seed
 from pointset.errors import PointsetError, counted, escaped
-from pointset.runs.atomic import write_for_user
+from pointset.runs.atomic import write_atomically
 from pointset.runs.spreadsheets import as_csv
 
 FINDINGS_SHOWN = 10
@@ -164,7 +164,7 @@ def _write_labels(data: str, path: Path, split_seed: int, labels: str | None) ->
     from pointset.data.catalogue.locate import locate_data
 
     rows = label_rows(locate_data(data)[1], seed=split_seed, labels=labels)
-    write_for_user(path, lambda temporary: temporary.write_text(as_csv(rows), encoding="utf-8"))
+    write_atomically(path, lambda temporary: temporary.write_text(as_csv(rows), encoding="utf-8"))
     columns = " and ".join(name for name in rows[0] if name != "file")
     return Result({"table": str(path), "files": len(rows)}, f"{columns} of {counted(len(rows), 'file')} in {path}")
 

@@ -8,7 +8,7 @@ import pointset
 from pointset.commands.flags import out_file
 from pointset.commands.terminal import Result
 from pointset.errors import PointsetError
-from pointset.runs.atomic import write_for_user
+from pointset.runs.atomic import write_atomically
 
 if TYPE_CHECKING:
     from pointset.comparison.ranking import Ranking
@@ -64,4 +64,4 @@ def _write(ranking: "Ranking", path: Path) -> None:
         pointset.viz.save(figure, path)
         return
     text = ranking.as_markdown() if suffix == ".md" else ranking.as_latex()
-    write_for_user(path, partial(Path.write_text, data=text, encoding="utf-8"))
+    write_atomically(path, partial(Path.write_text, data=text, encoding="utf-8"))

@@ -10,7 +10,7 @@ from pointset.data_quality.features import shape_features
 from pointset.data_quality.label_errors import LabelCheck, check_labels
 from pointset.data_quality.reading import Shapes, read_shapes
 from pointset.errors import counted
-from pointset.runs.atomic import write_for_user
+from pointset.runs.atomic import write_atomically
 from pointset.runs.spreadsheets import as_csv
 
 TITLES = {
@@ -68,7 +68,7 @@ class Check:
         columns = ("file", "true_class", "split", "kind", "other", "note")
         rows = [{name: getattr(finding, name) for name in columns} for finding in self.findings]
         text = as_csv(rows) if rows else ",".join(columns) + "\n"
-        return write_for_user(Path(path), lambda temporary: temporary.write_text(text, encoding="utf-8"))
+        return write_atomically(Path(path), lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def check_data(

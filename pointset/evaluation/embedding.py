@@ -15,7 +15,7 @@ from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.evaluation.predictions import warn_of_preparation
 from pointset.evaluation.shape_files import Failure, for_prepared
-from pointset.runs.atomic import checked_suffix, write_for_user
+from pointset.runs.atomic import checked_suffix, write_atomically
 from pointset.runs.spreadsheets import as_csv
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import SETS_AT_ONCE, embed_rows, padded_batches, prepared_batches
@@ -67,7 +67,7 @@ def save_embeddings(path: Path, model: str, shapes: Sequence[ShapeFile], rows: F
         lines = [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
         temporary.write_text(as_csv(lines), encoding="utf-8")
 
-    write_for_user(path, write)
+    write_atomically(path, write)
 
 
 def embed_files(

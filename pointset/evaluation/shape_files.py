@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pointset.data.catalogue.folders import ShapeFile, list_shapes
 from pointset.errors import REPEATED, PointsetError, one_line
-from pointset.runs.atomic import write_for_user
+from pointset.runs.atomic import write_atomically
 from pointset.runs.spreadsheets import as_csv
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import SETS_AT_ONCE, Prediction, padded_batches, predict
@@ -99,7 +99,7 @@ def _plain(name: str) -> str:
 def write_guesses(path: Path, guesses: Sequence[Guess]) -> None:
     """Write predictions as CSV, atomically."""
     text = as_csv([guess.as_row() for guess in guesses])
-    write_for_user(path, lambda file: file.write_text(text, encoding="utf-8", errors="backslashreplace"))
+    write_atomically(path, lambda file: file.write_text(text, encoding="utf-8", errors="backslashreplace"))
 
 
 def short(number: float) -> float | None:

@@ -17,7 +17,7 @@ import pointset
 from pointset.errors import PointsetError
 from pointset.export.formats import OUTPUTS, RunModel, WithProbabilities, format_of, record
 from pointset.inputs import require_model
-from pointset.runs.atomic import write_for_user
+from pointset.runs.atomic import write_atomically
 from pointset.runs.progress import progress_bar
 from pointset.training.descriptions import describe_model
 from pointset.zoo.abilities import check_export
@@ -82,7 +82,7 @@ def export_model(
     check_export(model)
     text = export_metadata(model, mask)
     differences: list[float] = []
-    with progress_bar("", "step", 2 + len(CHECKED), show=progress, leave=False, alike=False) as bar:
+    with progress_bar("", "step", 2 + len(CHECKED), show=progress, leave=False) as bar:
         bar.set_description_str("recording the program")
         try:
             program = record(model, _inputs(model), mask)
@@ -106,7 +106,7 @@ def export_model(
                 differences.append(_difference(eager, exported, _example(model, sets, points, mask), path))
                 bar.update()
 
-        write_for_user(path, write)
+        write_atomically(path, write)
     return max(differences)
 
 

@@ -1,7 +1,6 @@
 """Atomic writes: a temporary file in the same folder is written, flushed to the disk, and renamed."""
 
 import errno
-import glob
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -9,16 +8,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pointset.errors import PointsetError
-from pointset.runs.system import is_running, sync
+from pointset.runs.system import sync
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """System errors for a full disk, an exhausted quota, and a file size limit."""
-SPARE = 1 << 20
-"""If a write fails for an unknown reason and fewer bytes than this are free, the reason is taken to be a full disk."""
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Call `write` with a temporary file, so that readers see either the old file or the complete new one."""
+def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
+    """Call `write` with a temporary file, so that readers see either the old file or the complete new one; its path."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with full_disk_reported(path):
@@ -33,44 +30,20 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink()  # frees space if the disk is full
+    return path
 
 
 @contextmanager
 def full_disk_reported(path: Path) -> Iterator[None]:
-    """Raise a PointsetError that names `path` if the block fails because the disk is full.
-
-    Libraries report a full disk in various ways (torch: "enforce fail at inline_container.cc"; numpy: "100 requested
-    and 7 written"), so after any other failure the free space is checked.
-    """
+    """Raise a PointsetError that names `path` if the block fails because the disk is full."""
     try:
         yield
-    except PointsetError:
-        raise
-    except Exception as error:
-        number = error.errno if isinstance(error, OSError) else None
-        if number is None:
-            with suppress(OSError):
-                number = errno.ENOSPC if shutil.disk_usage(path.parent).free < SPARE else None
-        if number not in FULL:
+    except OSError as error:
+        if error.errno not in FULL:
             raise
         raise PointsetError(
-            f"{path} cannot be written ({os.strerror(number)}): free some disk space and run the same command again"
+            f"{path} cannot be written ({error.strerror}): free some disk space and run the same command again"
         ) from error
-
-
-def sweep(folder: Path, name: str = "*") -> None:
-    """Remove temporary files of processes that no longer run, all in a folder or those of the file `name`."""
-    for path in folder.glob(f".{name}.*.tmp"):
-        writer = path.name.split(".")[-2]
-        if writer.isdecimal() and not is_running(int(writer)):
-            path.unlink(missing_ok=True)
-
-
-def write_for_user(path: Path, write: Callable[[Path], object]) -> Path:
-    """Write atomically to a path that the user chose, in a folder that nobody owns; returns the path."""
-    sweep(path.parent, glob.escape(path.name))
-    write_atomically(path, write)
-    return path
 
 
 def check_writable(path: Path) -> None:

@@ -2,11 +2,11 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from pointset.errors import PointsetError
-from pointset.runs.atomic import full_disk_reported, sweep
+from pointset.runs.atomic import full_disk_reported
 
 LOCK = ".lock"
 
@@ -34,9 +34,6 @@ def locked(file: Path, busy: str = "") -> Iterator[None]:
         yield
 
 
-@contextmanager
-def lock_folder(folder: Path, busy: str) -> Iterator[None]:
-    """Lock a folder, which is made if needed, and remove the temporary files of killed processes in it."""
-    with locked(folder / LOCK, busy):
-        sweep(folder)
-        yield
+def lock_folder(folder: Path, busy: str) -> AbstractContextManager[None]:
+    """Lock a folder, which is made if needed; see `locked`."""
+    return locked(folder / LOCK, busy)

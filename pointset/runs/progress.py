@@ -1,11 +1,9 @@
 """Progress of long work on stderr, by tqdm: a bar on a terminal, a line every half minute in a file or a pipe."""
 
 import builtins
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from tqdm import tqdm
@@ -14,20 +12,11 @@ from pointset.errors import escaped
 
 EVERY = 30.0
 """Seconds between two lines."""
-KNOWN_SHARE = 0.05
-"""Share of the work from which its time is estimated: the first pieces are often slow."""
 T = TypeVar("T")
 
 
 class _Bar(tqdm):
-    """A bar that gives no estimate before some of the work is done."""
-
-    @property
-    def format_dict(self) -> dict[str, Any]:
-        """The values of the line, with "?" as the time to go until it can be estimated."""
-        values = super().format_dict
-        few = values["total"] and values["n"] - values["initial"] < KNOWN_SHARE * values["total"]
-        return values | {"rate": 0.0} if few else values
+    """A bar of tqdm, also for pooch."""
 
     def reset(self, total: float | None = None) -> None:
         """Set the count to zero without a line; pooch does so before its last update."""
@@ -42,7 +31,7 @@ class _Lines:
     """A file that writes each state of a bar as a line to stderr."""
 
     def write(self, text: str) -> None:
-        if line := text.strip().replace(", about ? to go", ""):
+        if line := text.strip():
             sys.stderr.write(f"{line}\n")
 
     def flush(self) -> None:
@@ -63,17 +52,13 @@ def progress_bar(
     done: int = 0,
     leave: bool = True,
     scaled: bool = False,
-    alike: bool = True,
 ) -> Any:
-    """Return a tqdm bar on stderr for `total` units, with the time to go if they are `alike`; none in a notebook."""
-    options: dict[str, Any] = {} if alike else {"bar_format": "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}]"}
-    with suppress(OSError):  # stderr is a file or a pipe
-        if 0 in os.get_terminal_size(sys.stderr.fileno()):  # as in a container: tqdm itself would draw nothing
-            options |= {"ncols": 80, "nrows": 24}
+    """Return a tqdm bar on stderr for `total` units; none in a notebook."""
+    options: dict[str, Any] = {}
     if not on_terminal():
         show = show and not hasattr(builtins, "__IPYTHON__")
         rest = " of {total_fmt}" if total is not None else ""
-        left = ", about {remaining} to go" if total is not None and alike else ""
+        left = ", about {remaining} to go" if total is not None else ""
         plural = "" if scaled else "es" if unit.endswith("ch") else "s"
         line = f"{{desc}}: {{n_fmt}}{rest} {unit}{plural} done{left}"
         options = {"file": _Lines(), "mininterval": EVERY, "delay": EVERY, "miniters": 1, "bar_format": line}

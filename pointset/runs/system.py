@@ -1,4 +1,4 @@
-"""Flushed files, running processes and signals, on Linux and macOS."""
+"""Flushed files, and signals and ends of processes, on Linux and macOS."""
 
 import os
 import signal
@@ -16,17 +16,6 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def is_running(process: int) -> bool:
-    """Return True if a process with this number runs."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):  # a process of another user; a number that is too large
-        pass
-    return True
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pointset.data.axes import rotate_up
 from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
-from pointset.runs.atomic import checked_suffix, write_for_user
+from pointset.runs.atomic import checked_suffix, write_atomically
 from pointset.viz.camera import Up
 from pointset.viz.color import scale_for
 from pointset.viz.rows import cloud_of, point_rows
@@ -86,7 +86,7 @@ def export_cloud(
         nearest = KNeighborsRegressor(min(NEAREST, len(cloud)), weights="distance").fit(cloud, values)
         rgba = _rgba(scale.colors_of(nearest.predict(fine.vertices)), suffix)
         content = trimesh.Trimesh(upright(fine.vertices), fine.faces, vertex_colors=rgba, process=False)
-    return write_for_user(path, lambda temporary: temporary.write_bytes(content.export(file_type=suffix)))
+    return write_atomically(path, lambda temporary: temporary.write_bytes(content.export(file_type=suffix)))
 
 
 def refined(mesh: Mesh, points: NDArray[np.float64]) -> Mesh:

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from pointset.runs.atomic import checked_suffix, write_for_user
+from pointset.runs.atomic import checked_suffix, write_atomically
 from pointset.viz.camera import Camera
 from pointset.viz.charts import DPI
 from pointset.viz.color import attention_ramp
@@ -56,7 +56,7 @@ class Page:
             PointsetError: the path has another suffix, or cannot be written.
         """
         path = checked_suffix(path, (".html", ".htm"), "a page")
-        return write_for_user(path, lambda temporary: temporary.write_text(self.html, encoding="utf-8"))
+        return write_atomically(path, lambda temporary: temporary.write_text(self.html, encoding="utf-8"))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """The page for notebooks: in a sandboxed frame, and as a still picture if it has one."""

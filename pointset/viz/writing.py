@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pointset.runs.atomic import checked_suffix, write_for_user
+from pointset.runs.atomic import checked_suffix, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,13 +40,13 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
     """
     path = checked_suffix(path, STILL_SUFFIXES, "a still picture")
     if path.suffix.lower() == ".png":
-        return write_for_user(path, lambda temporary: temporary.write_bytes(as_png(figure, dpi)))
+        return write_atomically(path, lambda temporary: temporary.write_bytes(as_png(figure, dpi)))
     if path.suffix.lower() == ".pdf":
-        return write_for_user(path, lambda temporary: temporary.write_bytes(_as_pdf(figure, dpi)))
+        return write_atomically(path, lambda temporary: temporary.write_bytes(_as_pdf(figure, dpi)))
     width, height = figure.get_size_inches()
     svg = as_svg(figure, "still", min(dpi, (MOST_DOTS / (width * height)) ** 0.5))
     text = f'<?xml version="1.0" encoding="utf-8"?>\n{IMAGE.sub(_with_few_colors, svg)}'
-    return write_for_user(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    return write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:

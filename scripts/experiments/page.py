@@ -21,7 +21,7 @@ from frontiers import FIGURES, draw, front_table, written_digest
 from saved import FOLDER, PREDICTIONS, RESULTS, Saved, read_all, run, save
 from sections import SECTIONS, answer, grid, robustness
 
-from pointset.runs.atomic import write_for_user
+from pointset.runs.atomic import write_atomically
 from pointset.runs.records import write_text
 
 READING = """\
@@ -86,7 +86,7 @@ def write(folder: Path) -> None:
     saved = read_all(folder / "results")
     for figure in stale_figures(saved, folder):
         (folder / figure).parent.mkdir(exist_ok=True)
-        write_for_user(folder / figure, partial(draw, figure, saved))
+        write_atomically(folder / figure, partial(draw, figure, saved))
     (folder / PAGES).mkdir(exist_ok=True)
     pages = render(saved)
     for name, text in pages.items():

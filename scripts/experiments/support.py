@@ -21,7 +21,7 @@ from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import PointSets
 from pointset.evaluation import evaluate
 from pointset.explain.support import exact_support
-from pointset.runs.atomic import write_for_user
+from pointset.runs.atomic import write_atomically
 from pointset.training.fine_tuning import transfer_recipe
 from pointset.training.fitting import fit
 from pointset.viz.charts import Dot, draw_frontier, label_axes, line_style, make_panels, with_legend
@@ -130,7 +130,7 @@ def support(data: Path, *, seeds: tuple[int, ...] = (0, 1, 2)) -> None:
             if (label, str(seed)) not in {(row["model"], row["seed"]) for row in kept_rows(NAME)}:
                 measure(label, train, test, seed)
     write_tables(NAME, [table(kept_rows(NAME))])
-    write_for_user(RESULTS / NAME / "deciding.png", partial(draw, kept_rows(NAME)))
+    write_atomically(RESULTS / NAME / "deciding.png", partial(draw, kept_rows(NAME)))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import json
 import os
 import random
 import re
-import shutil
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -33,7 +32,7 @@ from pointset.evaluation.embedding import save_embeddings
 from pointset.evaluation.predictions import validation_temperature
 from pointset.evaluation.shape_files import Guess, write_guesses
 from pointset.runs import atomic, records
-from pointset.runs.atomic import check_writable, new_folder, write_atomically, write_for_user
+from pointset.runs.atomic import check_writable, new_folder, write_atomically
 from pointset.runs.files import read_file
 from pointset.runs.locks import lock_folder
 from pointset.runs.records import write_or_compare
@@ -45,17 +44,6 @@ from pointset.zoo import pretrained
 
 REMEDY = "delete all and start again"
 BAD = (b"", b"{", b"\xff", b"[" * 100_000)
-
-
-def test_a_file_of_the_user_is_written_and_what_killed_processes_left_of_it_removed(tmp_path):
-    path, killed = tmp_path / "page[1].html", 2**22 + 1  # above the largest number of a process
-    names = (f"page[1].html.{killed}", f"page[1].html.{os.getppid()}", f"page1.html.{killed}")
-    left, running, others = (tmp_path / f".{name}.tmp" for name in names)
-    for file in (left, running, others):
-        file.touch()
-    assert write_for_user(path, lambda temporary: temporary.write_bytes(b"page")) == path
-    assert path.read_bytes() == b"page"
-    assert set(tmp_path.iterdir()) == {path, running, others}
 
 
 @pytest.mark.parametrize(
@@ -168,21 +156,8 @@ def test_a_full_disk_is_named_and_the_old_file_stays(number, tmp_path, monkeypat
     assert not list(tmp_path.glob(".*.tmp"))
 
 
-@pytest.mark.parametrize("error", [RuntimeError("[enforce fail at inline_container.cc:664]"), OSError("9 requested")])
-def test_a_full_disk_is_detected_even_if_a_library_does_not_report_it(error, tmp_path, monkeypatch):
-    def write(_):
-        raise error
-
-    with pytest.raises(type(error)):
-        write_atomically(tmp_path / "a.pt", write)
-    monkeypatch.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(100, 100, 0))
-    with pytest.raises(PointsetError, match=r"a\.pt cannot be written"):
-        write_atomically(tmp_path / "a.pt", write)
-
-
-def test_a_folder_has_one_owner_who_removes_what_killed_processes_left(tmp_path):
+def test_a_folder_has_one_owner(tmp_path):
     for _ in range(2):
-        (tmp_path / f".left.json.{2**22 + 1}.tmp").touch()
         with lock_folder(tmp_path, "in use"), pytest.raises(PointsetError, match="in use"):  # noqa: SIM117
             with lock_folder(tmp_path, "in use"):
                 pass

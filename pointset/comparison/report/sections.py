@@ -13,7 +13,6 @@ from pointset.comparison.results import Comparison, origins
 from pointset.comparison.runs import of_size
 from pointset.comparison.tables import is_words, make_cells
 from pointset.runs import records
-from pointset.runs.atomic import sweep
 from pointset.runs.provenance import command
 
 PARETO_TEXT = (
@@ -59,7 +58,6 @@ def write_report(comparison: Comparison) -> None:
     made, about = list(sections(comparison)), report_texts(comparison)
     charts = {f"{section.name}.svg": section.svg for section in made if section.chart}
     figures.mkdir(exist_ok=True)
-    sweep(figures)
     for name, svg in charts.items():
         records.write_text(figures / name, svg)
     for path in figures.iterdir():
