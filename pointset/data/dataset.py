@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from pointset.configuration import check
-from pointset.data.cache.build import CachePlan, load_cache
+from pointset.data.cache.build import load_cache
+from pointset.data.cache.manifest import CachePlan
 from pointset.data.catalogue.cards import Card
 from pointset.data.catalogue.file_tables import is_table, read_rows, rows_by_file, saved_frame
 from pointset.data.catalogue.folders import Listing, groups_of, list_folder

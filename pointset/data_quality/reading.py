@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
 
-from pointset.data.cache.build import CachePlan, load_cache
-from pointset.data.cache.manifest import CacheEntry, Source, read_manifest
+from pointset.data.cache.build import load_cache
+from pointset.data.cache.manifest import CacheEntry, CachePlan, Source, read_manifest
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import locate_data
 from pointset.data.catalogue.released import is_released, read_released

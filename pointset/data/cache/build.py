@@ -8,16 +8,12 @@ compares the sizes of its arrays, and the sizes and times of the source files; `
 
 import contextlib
 import hashlib
-import itertools
-import json
 import shutil
 import time
 import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -26,17 +22,17 @@ from numpy.typing import NDArray
 from pointset.configuration import check
 from pointset.data.axes import upright_mesh
 from pointset.data.cache.manifest import (
-    CACHE_FORMAT,
     MANIFEST_FILE,
     CacheEntry,
+    CachePlan,
     Manifest,
     Source,
     read_manifest,
 )
-from pointset.data.catalogue.folders import Listing, ShapeFile
-from pointset.data.catalogue.locate import home, make_folder
-from pointset.data.options import NORMALS, DataOptions, Preparation
-from pointset.data.outliers import OutlierOptions, prepare_cloud
+from pointset.data.catalogue.folders import ShapeFile
+from pointset.data.catalogue.locate import make_folder
+from pointset.data.options import Preparation
+from pointset.data.outliers import prepare_cloud
 from pointset.data.point_cache import AS_RELEASED, PointCache, digest_of
 from pointset.data.readers.formats import FileKind, naming
 from pointset.data.readers.reading import read_cloud, read_mesh
@@ -45,7 +41,7 @@ from pointset.data.unusable import MOST_SAID, OnError, in_kinds, refuse_or_leave
 from pointset.errors import PointsetError, one_line
 from pointset.runs.atomic import full_disk_reported, new_folder
 from pointset.runs.locks import locked
-from pointset.runs.progress import progress_bar, write_line
+from pointset.runs.progress import progress_bar
 from pointset.runs.workers import Workers, run_in_workers
 
 DIGEST = 32
@@ -54,8 +50,6 @@ GRACE_SECONDS = 0.5
 """Time for which this process samples shapes before it starts workers, unless a number of workers is given."""
 BATCH = 16
 """Shapes per task of a worker for fast samplers: few messages, and little is lost when the build is interrupted."""
-BATCHES_AT_ONCE = 256
-"""Tasks given to the workers at once, which limits the results that wait in memory."""
 
 ShapeArrays = Mapping[str, NDArray[Any]]
 """Points float32 [n, 3] and, if requested, normals [n, 3] and features [n, f], by name."""
@@ -63,71 +57,12 @@ SampledShape = tuple[CacheEntry, ShapeArrays]
 """The manifest entry of a shape and its arrays, which are empty if the entry is skipped."""
 
 
-@dataclass(frozen=True)
-class CachePlan:
-    """The shapes of one split, and how their points are made."""
-
-    listing: Listing
-    split: str
-    options: DataOptions
-
-    @property
-    def shapes(self) -> list[ShapeFile]:
-        """The files of the shapes."""
-        return self.listing.of(self.split)
-
-    @property
-    def name(self) -> str:
-        """Prefix of the folder's name."""
-        return f"{self.listing.folder.name}-{self.shapes[0].split}"
-
-    @property
-    def preparation(self) -> Preparation:
-        """The options that determine the points in the cache: of meshes that are sampled, or of clouds."""
-        normals = (NORMALS,) * self.options.has_normals
-        if self.listing.kind == "meshes":
-            chosen: dict[str, Any] = {
-                "cache_points": self.options.cache_points,
-                "sampler": self.options.sampler,
-                "features": normals,
-            }
-        else:
-            outliers = {field.name: getattr(self.options, field.name) for field in fields(OutlierOptions)}
-            chosen = {"features": self.options.features, **outliers}
-        return Preparation(**chosen)
-
-    @cached_property  # used several times, and depends on all shapes
-    def folder(self) -> Path:
-        """The folder of the cache, whose name ends in a hash of everything that identifies its content."""
-        identity = {
-            "folder": str(self.listing.folder),
-            "classes": self.listing.classes,
-            "seed": self.seed,
-            "preparation": self.preparation.as_dict(),
-            "names": [[shape.name, shape.label, str(shape.path)] for shape in self.shapes],
-        }
-        key = hashlib.sha256(json.dumps([CACHE_FORMAT, identity], sort_keys=True).encode()).hexdigest()[:16]
-        return home() / "cache" / f"{self.name}-{key}"
-
-    @property
-    def seed(self) -> int:
-        """Seed of the points, which clouds do not depend on."""
-        return self.options.data_seed if self.listing.kind == "meshes" else 0
-
-    @property
-    def unfinished(self) -> Path:
-        """The folder of the finished shapes while the cache is being built."""
-        return self.folder.with_name(self.folder.name + ".partial")
-
-
-@dataclass(frozen=True)
-class OpenCache:
-    """The manifest and the memory-mapped arrays of a finished cache."""
+class OpenCache(NamedTuple):
+    """The manifest and the memory-mapped arrays of a finished cache, and the number of shapes sampled by this call."""
 
     manifest: Manifest
     arrays: dict[str, NDArray[Any]]
     sampled: int = 0
-    """Shapes that were sampled by the call that returned this."""
 
 
 def load_cache(
@@ -222,11 +157,8 @@ def _build(plan: CachePlan, workers: Workers, on_error: str, progress: bool) -> 
             entries[entry.name] = entry
             if not entry.skipped:
                 write_shape(files[entry.name], entry, arrays)
-            elif progress and sum(bool(entry.skipped) for entry in entries.values()) == 1:
-                write_line(f"{entry.skipped}; the other files are still tried")  # reported before the long build ends
             bar.update()
-    shapes, listing = tuple(entries[name] for name in files), plan.listing
-    manifest = Manifest(str(listing.folder), tuple(listing.classes), listing.kind, plan.seed, plan.preparation, shapes)
+    manifest = plan.manifest([entries[name] for name in files])
     _refuse_failures(manifest, on_error)
     _write_cache(plan.folder, manifest, (files[entry.name] for entry in manifest.kept))
     return OpenCache(manifest, manifest.open_arrays(plan.folder), len(manifest.kept) - before)
@@ -289,11 +221,11 @@ def _write_cache(target: Path, manifest: Manifest, files: Iterable[Path]) -> Non
     """Write the cache of the finished shapes, whose files are in their order."""
     with new_folder(target) as folder:
         with contextlib.ExitStack() as opened:
-            names = manifest.preparation.arrays
-            arrays = {name: opened.enter_context((folder / f"{name}.npy").open("wb")) for name in names}
-            for name, array in arrays.items():
+            arrays = {}
+            for name in manifest.preparation.arrays:
+                arrays[name] = opened.enter_context((folder / f"{name}.npy").open("wb"))
                 header = {"descr": "<f4", "fortran_order": False, "shape": manifest.shape(name)}
-                np.lib.format.write_array_header_1_0(array, header)
+                np.lib.format.write_array_header_1_0(arrays[name], header)
             for file in files:
                 if not (finished := read_shape(file)):
                     raise PointsetError(f"{file} is damaged: run the command again, which samples its shape again")
@@ -318,10 +250,9 @@ def sample_shapes(
         if (shape := next(waiting, None)) is None:
             return
         yield sample_shape(shape, *how)
+    tasks = (delayed(sample_shape)(shape, *how) for shape in waiting)
     try:
-        while shapes := list(itertools.islice(waiting, BATCHES_AT_ONCE * batch)):
-            tasks = [delayed(sample_shape)(shape, *how) for shape in shapes]
-            yield from run_in_workers(tasks, workers, workers.cores, batch=batch)
+        yield from run_in_workers(tasks, workers, workers.cores, batch=batch)
     except BrokenProcessPool as error:
         raise PointsetError(
             "a worker process was stopped, most often because memory ran out: run again with fewer workers; finished "

@@ -6,7 +6,8 @@ digests of each shape's numbers and of its file, for `pointset data verify`. The
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointset.configuration import PointCount, Seed
-from pointset.data.options import Preparation
+from pointset.data.catalogue.folders import Listing, ShapeFile
+from pointset.data.catalogue.locate import home
+from pointset.data.options import DataOptions, Preparation
 from pointset.data.point_cache import digest_of, one_width
 from pointset.data.readers.formats import FileKind
 from pointset.errors import QUOTED, PointsetError, described, one_line
@@ -26,6 +29,11 @@ from pointset.runs.progress import followed
 CACHE_FORMAT = 7
 """Version of the files, and of the results of readers and samplers; it is part of the hash in a cache's name."""
 MANIFEST_FILE = "manifest.json"
+RELEVANT: dict[FileKind, tuple[str, ...]] = {
+    "meshes": ("cache_points", "sampler", "features"),
+    "clouds": ("features", "remove_outliers", "outlier_neighbours", "outlier_ratio"),
+}
+"""Fields of a preparation that determine the points in a cache."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -137,6 +145,52 @@ class Manifest(msgspec.Struct, frozen=True, dict=True):
                 raise PointsetError(f"{name}.npy has {described(array)}, expected {list(self.shape(name))}")
             arrays[name] = array
         return arrays
+
+
+@dataclass(frozen=True)
+class CachePlan:
+    """The shapes of one split, and how their points are made."""
+
+    listing: Listing
+    split: str
+    options: DataOptions
+
+    @property
+    def shapes(self) -> list[ShapeFile]:
+        """The files of the shapes."""
+        return self.listing.of(self.split)
+
+    @property
+    def name(self) -> str:
+        """Prefix of the folder's name."""
+        return f"{self.listing.folder.name}-{self.shapes[0].split}"
+
+    @property
+    def preparation(self) -> Preparation:
+        """The options that determine the points in the cache; others have their defaults."""
+        return Preparation(**{name: getattr(self.options, name) for name in RELEVANT[self.listing.kind]})
+
+    def manifest(self, entries: Sequence[CacheEntry]) -> Manifest:
+        """Return the manifest of a cache with these shapes."""
+        folder, classes = str(self.listing.folder), tuple(self.listing.classes)
+        return Manifest(folder, classes, self.listing.kind, self.seed, self.preparation, tuple(entries))
+
+    @cached_property  # used several times, and depends on all shapes
+    def folder(self) -> Path:
+        """The folder of the cache, whose name ends in a hash of everything that identifies its content."""
+        shapes = [(shape.name, shape.label, str(shape.path)) for shape in self.shapes]
+        identity = msgspec.json.encode((CACHE_FORMAT, self.manifest(()), shapes))
+        return home() / "cache" / f"{self.name}-{hashlib.sha256(identity).hexdigest()[:16]}"
+
+    @property
+    def seed(self) -> int:
+        """Seed of the points, which clouds do not depend on."""
+        return self.options.data_seed if self.listing.kind == "meshes" else 0
+
+    @property
+    def unfinished(self) -> Path:
+        """The folder of the finished shapes while the cache is being built."""
+        return self.folder.with_name(self.folder.name + ".partial")
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -20,9 +20,9 @@ from toy import TETRAHEDRON, flip, kill_at, write_mesh
 from pointset import DataOptions, PointsetError, load_dataset
 from pointset.data import PointCache, read_mesh, sample_points
 from pointset.data.cache import build as cache_build
-from pointset.data.cache.build import CachePlan, SampledShape, load_cache, open_cache, read_shape
+from pointset.data.cache.build import SampledShape, load_cache, open_cache, read_shape
 from pointset.data.cache.inspection import verify_dataset
-from pointset.data.cache.manifest import cache_faults
+from pointset.data.cache.manifest import CachePlan, cache_faults
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.sampling import seed_for
 from pointset.data.unusable import UnreadableShapesError
