@@ -39,7 +39,7 @@ CENTRED: Any = pointset.create_model("rff-max", classes=3, dim=8)
 CENTRED.preparation = Preparation(normalize="unit-sphere")
 CLOUD, BATCH = torch.zeros(5, 3), torch.zeros(2, 5, 3)
 POINTS = DataOptions(points=4)
-SETS = PointSets(data.PointCache(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc"), "uniform"), POINTS)
+SETS = PointSets(data.PointCache(np.ones((3, 5, 3), "f4"), list("xyz"), np.arange(3), list("abc")), POINTS)
 TRIANGLE = pointset.data.Mesh(np.eye(3), np.array([[0, 1, 2]]))
 
 
@@ -56,7 +56,7 @@ class Pair(torch.nn.Linear):
 def cache(**changes: Any) -> data.PointCache:
     """A cache of three clouds, with some fields replaced."""
     parts = {"points": np.ones((3, 5, 3)), "names": list("xyz"), "labels": np.arange(3), "classes": list("abc")}
-    return data.PointCache(**{**parts, "sampler": "uniform", **changes})
+    return data.PointCache(**{**parts, **changes})
 
 
 TWINS = PointSets(cache(labels=np.zeros(3, int)), POINTS)

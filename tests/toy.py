@@ -174,7 +174,6 @@ def random_cache(shapes: int = 30, classes: int = 3, points: int = P, seed: int 
         [f"shape{row}" for row in range(shapes)],
         np.arange(shapes) % classes,
         [f"class{label}" for label in range(classes)],
-        "uniform",
     )
 
 

@@ -12,7 +12,7 @@ from pointset.configuration import check, check_once
 from pointset.data.axes import Axis
 from pointset.data.options import NORMALS, DataOptions
 from pointset.data.outliers import merge_duplicates
-from pointset.data.point_cache import AS_RELEASED, PointCache, one_width
+from pointset.data.point_cache import PointCache, one_width
 from pointset.data.point_sets import PointSets
 from pointset.data.readers.clouds import require_cloud, require_table, table_of
 from pointset.data.unusable import MOST_SAID, OnError, in_kinds, refuse_or_leave_out
@@ -105,7 +105,6 @@ def from_arrays(
         [shape_names[row] for row in usable],
         np.array([labels[row] for row in usable], np.int64),
         class_names,
-        AS_RELEASED,
         arrays=arrays,
         skipped=tuple(failures),
         offsets=np.cumsum([0, *sizes]) if ragged else None,

@@ -19,7 +19,7 @@ from pointset.data.catalogue.folders import Listing, groups_of, list_folder
 from pointset.data.catalogue.locate import check_against_card, home, locate_data, require_classes
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.groups import NO_GROUPS, number_groups
-from pointset.data.options import MORE_POINTS, SPLITS, TABLES, DataOptions
+from pointset.data.options import SPLITS, TABLES, DataOptions
 from pointset.data.orientation import rotated_cache, with_axis
 from pointset.data.point_cache import PointCache
 from pointset.data.point_sets import PointSets
@@ -188,7 +188,8 @@ def _folder_cache(
     if listing.kind == "meshes" and options.points > options.cache_points:  # before they are sampled
         raise PointsetError(
             f"points={options.points} is more than the {options.cache_points} that are sampled of each shape of "
-            f"{folder}: ask for at most {options.cache_points} (--points {options.cache_points}), or {MORE_POINTS}"
+            f"{folder}: ask for at most {options.cache_points} (--points {options.cache_points}), or sample more with "
+            "--cache-points (in Python cache_points=)"
         )
     if listing.kind == "clouds":
         _require_no_sampling(folder, options)

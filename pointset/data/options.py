@@ -21,8 +21,6 @@ Sampler = Literal["uniform", "fps", "poisson"]
 SAMPLERS: tuple[str, ...] = get_args(Sampler)
 NORMALS = "normals"
 """The feature that is a direction, and rotates with the shape."""
-MORE_POINTS = "sample more with cache_points (--cache-points of `train` and `compare`)"
-"""Hint in errors: how to sample larger caches; other commands use the options that a model was trained with."""
 CLOUD_POINTS = 1024
 """Points of the cloud whose neighbourhoods are described, where a shape has as many: they depend on the density."""
 DERIVED = ("kinds", "inputs", "local_features", "least")

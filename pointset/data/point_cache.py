@@ -5,7 +5,7 @@ import hashlib
 import mmap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError, quoted
 
-AS_RELEASED: Final = "as released"
-"""The `sampler` of clouds that were not sampled by this package."""
 LOOKED_AT = 64
 """Most shapes that `PointCache.is_centred` examines."""
 LARGEST_COORDINATE = 1e4
@@ -39,8 +37,6 @@ class PointCache:
     """[M], indices into `classes`."""
     classes: list[str]
     """Names, in the order of the labels."""
-    sampler: str
-    """How the points were sampled on the surfaces."""
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """Other numbers of each point, [M, P, ...] or [T, ...] as the points: unit "normals" (3) and "features" (f)."""
     checksums: tuple[str, ...] = ()

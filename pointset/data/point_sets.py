@@ -19,8 +19,8 @@ from pointset.data.groups import NO_GROUPS, Grouping, alone, groups_from_names, 
 from pointset.data.local_feature_cache import cache_with_local_features
 from pointset.data.local_features import WIDTHS
 from pointset.data.normalize import normalize_rows
-from pointset.data.options import CLOUD_POINTS, MORE_POINTS, DataOptions, Preparation
-from pointset.data.point_cache import AS_RELEASED, Indices, PointCache, fixed_indices, random_indices
+from pointset.data.options import CLOUD_POINTS, DataOptions, Preparation
+from pointset.data.point_cache import Indices, PointCache, fixed_indices, random_indices
 from pointset.data.ragged import PaddedSets, mask_of, pad_rows
 from pointset.data.rotations import Columns
 from pointset.errors import PointsetError, described, quoted
@@ -140,10 +140,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             return
         row = int(sizes.argmin())
         ragged = f" at most: the smallest, {quoted(cache.names[row])}, has {sizes[row]}" if sizes[row] < largest else ""
-        larger = "" if cache.sampler == AS_RELEASED else f", or {MORE_POINTS}"
         raise PointsetError(
             f"{request} is more than the {largest} that {self.name or 'the data'} holds per shape{ragged}: ask for at "
-            f"most {largest}{flag and f' ({flag} {largest})'}{larger}"
+            f"most {largest}{flag and f' ({flag} {largest})'}"
         )
 
     @property

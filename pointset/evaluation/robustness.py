@@ -196,7 +196,7 @@ def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) ->
     arrays = {"normals": rows[:, 3:6]} if normals else {}
     arrays |= {"features": rows[:, 3 + 3 * normals :]} if data.options.further else {}
     labels, offsets = data.labels.numpy(), np.cumsum([0, *map(len, clouds)])
-    cache = PointCache(rows[:, :3], data.names, labels, list(data.classes), "derived", offsets=offsets, arrays=arrays)
+    cache = PointCache(rows[:, :3], data.names, labels, list(data.classes), offsets=offsets, arrays=arrays)
     options = replace(data.options, points=size, data_seed=seed)
     return PointSets(cache, options, name=data.name, source=data.source, split=data.split)
 

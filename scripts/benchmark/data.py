@@ -151,7 +151,7 @@ def modelnet40_sized(folder: Path, points: int, cache_points: int) -> PointSets:
     whole.flush()
     names, classes = [f"shape{row}" for row in range(shapes)], [str(label) for label in range(40)]
     return PointSets(
-        PointCache(np.load(path, mmap_mode="r"), names, np.arange(shapes) % 40, classes, "uniform"),
+        PointCache(np.load(path, mmap_mode="r"), names, np.arange(shapes) % 40, classes),
         DataOptions(points=points),
     )
 

@@ -104,7 +104,6 @@ def test_any_array_of_a_cache_follows_its_points(sizes, tmp_path):
         ["a", "b"],
         np.arange(2),
         ["x", "y"],
-        "as released",
         arrays={"normals": np.ascontiguousarray(normals).reshape(2, 9, 3) if even else normals},
         offsets=None if even else np.cumsum([0, *sizes]),
     )

@@ -29,7 +29,7 @@ def sets(**options: Any) -> PointSets:
 def labelled(*labels: int) -> PointCache:
     """A shape of 4 points for each label, of two classes."""
     points = np.random.default_rng(0).normal(size=(len(labels), 4, 3)).astype(np.float32)
-    return PointCache(points, [f"s{row}" for row in range(len(labels))], np.array(labels), ["a", "b"], "uniform")
+    return PointCache(points, [f"s{row}" for row in range(len(labels))], np.array(labels), ["a", "b"])
 
 
 def rows_in_cache(points: torch.Tensor, cache_points: np.ndarray) -> list[int]:
@@ -230,11 +230,11 @@ def test_a_mapped_cache_is_pickled_as_its_path(mapped):
 
 def test_parts_of_arrays_and_files_are_caches_of_their_own(mapped):
     whole = np.random.default_rng(0).standard_normal((4, 18, 3)).astype(np.float32)
-    gaps = PointCache(whole[:, ::2], list("abcd"), np.arange(4), list("abcd"), "uniform")
+    gaps = PointCache(whole[:, ::2], list("abcd"), np.arange(4), list("abcd"))
     assert gaps.points.flags.c_contiguous
     drawn = PointSets(gaps, DataOptions(points=9, normalize="none")).draw([2], torch.Generator().manual_seed(0))[0]
     assert sorted(drawn.tolist()) == sorted(whole[2, ::2].tolist())
-    part = PointCache(mapped.point_cache.points[10:12], ["a", "b"], np.array([0, 1]), ["x", "y"], "uniform")
+    part = PointCache(mapped.point_cache.points[10:12], ["a", "b"], np.array([0, 1]), ["x", "y"])
     data = PointSets(part, DataOptions(points=5, normalize="none"))
     assert torch.equal(pickle.loads(pickle.dumps(data)).points, data.points)
 
@@ -285,7 +285,7 @@ def test_a_set_has_at_most_n_points_and_keeps_all_if_it_has_fewer(folder):
 def test_clouds_without_points_do_not_decide_whether_a_cache_is_centred():
     points = np.array([[1, 0, 0], [-1, 0, 0], [5, 0, 0]], np.float32)
     cache = PointCache(
-        points, ["empty", "centred", "off"], np.zeros(3, np.int64), ["a"], "", offsets=np.array([0, 0, 2, 3])
+        points, ["empty", "centred", "off"], np.zeros(3, np.int64), ["a"], offsets=np.array([0, 0, 2, 3])
     )
     assert [cache.is_centred(np.array(rows)) for rows in ([0, 1], [0, 2], [1, 2])] == [True, False, False]
 

@@ -194,7 +194,7 @@ def with_points(value: float, normalize: str, count: int = 6) -> PointSets:
     """Sets of two classes, with one unusual coordinate."""
     points = torch.randn(count, 8, 3, generator=torch.Generator().manual_seed(0)).numpy()
     points[3, :, 1] = value
-    cache = PointCache(points, [f"s{row}" for row in range(count)], np.arange(count) % 2, ["a", "b"], "as released")
+    cache = PointCache(points, [f"s{row}" for row in range(count)], np.arange(count) % 2, ["a", "b"])
     return PointSets(cache, DataOptions(points=8, normalize=normalize))
 
 
@@ -316,7 +316,7 @@ def test_a_schedule_follows_epochs_and_steps_alike(train):
 def test_sets_of_several_sizes_give_all_they_have_where_the_draw_is_larger():
     offsets = np.array([0, 4, 10, 22, 30])
     points = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
-    cache = PointCache(points, list("abcd"), np.array([0, 1, 0, 1]), ["a", "b"], "as released", offsets=offsets)
+    cache = PointCache(points, list("abcd"), np.array([0, 1, 0, 1]), ["a", "b"], offsets=offsets)
     sets = PointSets(cache, DataOptions(points=5))
     for batch in Classification(sets, Recipe(batch_size=4, train_points=(8, 8)), 0).batches(0):
         assert sorted(batch.mask.sum(dim=1).tolist()) == [4, 6, 8, 8]

@@ -33,7 +33,7 @@ from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.catalogue.locate import make_folder
 from pointset.data.options import Preparation
 from pointset.data.outliers import prepare_cloud
-from pointset.data.point_cache import AS_RELEASED, PointCache, digest_of
+from pointset.data.point_cache import PointCache, digest_of
 from pointset.data.readers.formats import FileKind, naming
 from pointset.data.readers.reading import read_cloud, read_mesh
 from pointset.data.sampling import import_open3d, sample_points, seed_for
@@ -88,7 +88,6 @@ def load_cache(
         [entry.name for entry in kept],
         np.array([entry.label for entry in kept], np.int64),
         list(manifest.classes),
-        plan.options.sampler if manifest.kind == "meshes" else AS_RELEASED,
         arrays=arrays,
         checksums=tuple(entry.checksums["points"] for entry in kept),
         skipped=tuple(failures),

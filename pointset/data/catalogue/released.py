@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pointset.configuration import check_once
 from pointset.data.catalogue.cards import Card, load_card
 from pointset.data.options import SPLITS
-from pointset.data.point_cache import AS_RELEASED, PointCache
+from pointset.data.point_cache import PointCache
 from pointset.data.unusable import MOST_SAID, in_kinds, refuse_or_leave_out
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.records import read_text
@@ -83,7 +83,7 @@ def read_released(folder: Path, split: str, variant: str | None = None, *, on_er
     if len(sizes := {clouds.shape[1] for clouds in points}) > 1:
         raise PointsetError(f"{folder}: its {split} files hold clouds of different sizes: {sorted(sizes)}")
     whole = points[0] if len(points) == 1 else np.concatenate(points)
-    return PointCache(whole, names, np.concatenate(labels), classes, AS_RELEASED, skipped=tuple(failures))
+    return PointCache(whole, names, np.concatenate(labels), classes, skipped=tuple(failures))
 
 
 def released_labels(folder: Path, split: str, variant: str | None = None) -> NDArray[np.int64]:
