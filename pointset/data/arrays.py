@@ -106,7 +106,7 @@ def from_arrays(
         np.array([labels[row] for row in usable], np.int64),
         class_names,
         arrays=arrays,
-        skipped=tuple(failures),
+        skipped=failures,
         offsets=np.cumsum([0, *sizes]) if ragged else None,
     )
     shape = as_array(table_of(clouds[next(iter(usable))])).shape

@@ -189,7 +189,7 @@ def _folder_cache(
         raise PointsetError(
             f"points={options.points} is more than the {options.cache_points} that are sampled of each shape of "
             f"{folder}: ask for at most {options.cache_points} (--points {options.cache_points}), or sample more with "
-            "--cache-points (in Python cache_points=)"
+            "cache_points (--cache-points of `train` and `compare`)"
         )
     if listing.kind == "clouds":
         _require_no_sampling(folder, options)

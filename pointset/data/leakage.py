@@ -2,7 +2,7 @@
 
 import shlex
 
-from pointset.data.cache.manifest import hash_source
+from pointset.data.cache.manifest import file_digests
 from pointset.data.groups import BY_NAMES, name_key
 from pointset.data.options import SPLITS
 from pointset.data.point_sets import PointSets
@@ -15,9 +15,9 @@ def repeated_files(train: PointSets) -> tuple[str, ...]:
     """
     splits = {} if train.listing is None else train.listing.splits
     trained, tested = ([shape.path for shape in splits.get(split, []) if shape.path.exists()] for split in SPLITS)
-    sizes = {path.stat().st_size for path in trained} & {path.stat().st_size for path in tested}
-    digests = {hash_source(path) for path in trained if path.stat().st_size in sizes}
-    count = sum(path.stat().st_size in sizes and hash_source(path) in digests for path in tested)
+    digests = file_digests([*trained, *tested])
+    known = {*digests[: len(trained)]}
+    count = sum(digest in known for digest in digests[len(trained) :])
     if not count:
         return ()
     return (

@@ -41,8 +41,8 @@ class PointCache:
     """Other numbers of each point, [M, P, ...] or [T, ...] as the points: unit "normals" (3) and "features" (f)."""
     checksums: tuple[str, ...] = ()
     """[M], BLAKE2b of each shape's points, if the manifest has them."""
-    skipped: tuple[str, ...] = ()
-    """Names of shapes whose meshes could not be used; the cache lacks them."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Reasons why shapes could not be used, by their names; the cache lacks them."""
     remarks: str = ""
     """The warnings with which files were read, such as points that were removed."""
     offsets: NDArray[np.int64] | None = None

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,14 +47,14 @@ def find_duplicates(shapes: Shapes, features: Features, progress: bool = False) 
             near.add(next(iter(close)))
     first_of: dict[str, int] = {}
     for row in range(len(vectors)):
-        if (first := first_of.setdefault(shapes.digest(row), row)) != row:
+        if (first := first_of.setdefault(shapes.digests[row], row)) != row:
             pairs[first, row] = 0.0
     corners = lru_cache(maxsize=64)(lambda row: _corners(shapes, row))
     best: dict[int, tuple[int, float, int, str]] = {}
     for (first, second), distance in followed(
         sorted(pairs.items()), "comparing shapes", "pair", len(pairs), show=progress
     ):
-        if shapes.digest(first) == shapes.digest(second):
+        if shapes.digests[first] == shapes.digests[second]:
             rank, kind = 0, BYTES
         elif _same_geometry(shapes, (first, second), (corners(first), corners(second))):
             rank, kind = 1, POINTS
@@ -70,9 +69,9 @@ def find_duplicates(shapes: Shapes, features: Features, progress: bool = False) 
 
 def _corners(shapes: Shapes, row: int) -> NDArray[np.floating[Any]]:
     """Return all points of a cloud, or the vertices of the triangles of a mesh: programs drop the others."""
-    if not (entry := shapes.entries.get(shapes.names[row])) or not is_mesh_file(Path(entry.file)):
+    if not (file := shapes.files.get(shapes.names[row])) or not is_mesh_file(file.path):
         return shapes.whole_cloud(row)
-    mesh = read_mesh(Path(entry.file))
+    mesh = read_mesh(file.path)
     return mesh.vertices[np.unique(mesh.faces)]
 
 

@@ -97,7 +97,7 @@ def check_data(
     duplicates = find_duplicates(shapes, features, progress)
     checked = check_labels(shapes, features, [(first, second) for first, second, _ in duplicates], seed)
     findings = [
-        Finding(name, shapes.classes[shapes.entries[name].label], "", "unreadable", "unreadable", reason)
+        Finding(name, shapes.files[name].true_class if shapes.files else "", "", "unreadable", "unreadable", reason)
         for name, reason in shapes.failures.items()
     ]
     findings += [_duplicate(shapes, first, second, kind) for first, second, kind in duplicates]

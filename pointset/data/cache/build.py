@@ -90,7 +90,7 @@ def load_cache(
         list(manifest.classes),
         arrays=arrays,
         checksums=tuple(entry.checksums["points"] for entry in kept),
-        skipped=tuple(failures),
+        skipped=failures,
         remarks=read if remarks else "",
         offsets=manifest.offsets if manifest.points is None else None,
     )

@@ -83,7 +83,7 @@ def read_released(folder: Path, split: str, variant: str | None = None, *, on_er
     if len(sizes := {clouds.shape[1] for clouds in points}) > 1:
         raise PointsetError(f"{folder}: its {split} files hold clouds of different sizes: {sorted(sizes)}")
     whole = points[0] if len(points) == 1 else np.concatenate(points)
-    return PointCache(whole, names, np.concatenate(labels), classes, skipped=tuple(failures))
+    return PointCache(whole, names, np.concatenate(labels), classes, skipped=failures)
 
 
 def released_labels(folder: Path, split: str, variant: str | None = None) -> NDArray[np.int64]:
