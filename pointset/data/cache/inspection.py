@@ -1,6 +1,6 @@
 """Inspect a dataset: verify its caches and their source files by reading every byte, or count and load some shapes."""
 
-import re
+import glob
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from pointset.data.axes import rotate_up, usual_up
 from pointset.data.cache.build import sample_shape
-from pointset.data.cache.manifest import cache_faults, read_manifest
+from pointset.data.cache.manifest import read_manifest
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import home, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
@@ -49,9 +49,8 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
             raise PointsetError(f"{root} cannot be verified: the digests of its files are not known")
         faults = tuple(fault for name in card.files if (fault := card.fault_of(root, name)))
         return [Verified(root, len(card.files), 0, faults, "files")]
-    pattern = re.compile(rf"{re.escape(root.name)}-[^/]+-[0-9a-f]{{16}}")
-    folders = [path for path in sorted((home() / "cache").glob("*")) if path.is_dir() and pattern.fullmatch(path.name)]
-    verified = [result for folder in folders if (result := _verify_cache(folder, root, progress))]
+    folders = sorted((home() / "cache").glob(f"{glob.escape(root.name)}-*-{'?' * 16}"))
+    verified = [result for folder in folders if (result := verify_cache(folder, root, progress=progress))]
     if not verified:
         raise PointsetError(
             f"{name_or_folder} has no point cache in {home() / 'cache'}: it is built when the data is used"
@@ -59,15 +58,15 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
     return verified
 
 
-def _verify_cache(folder: Path, root: Path, progress: bool) -> Verified | None:
-    """Compare a cache and its source files with its manifest; None for one of another folder with the same name."""
+def verify_cache(folder: Path, root: Path, *, progress: bool = True) -> Verified | None:
+    """Compare a cache and its source files with its manifest; None for one of another folder than `root`."""
     try:
         manifest = read_manifest(folder)
+        if manifest.folder != str(root):
+            return None
+        problems = tuple(manifest.faults(folder, progress))
     except PointsetError as error:
         return Verified(folder, 0, 0, (str(error),))
-    if manifest.folder != str(root):
-        return None
-    problems = tuple(cache_faults(folder, progress=progress))
     return Verified(folder, len(manifest.kept), len(manifest.failures), problems)
 
 

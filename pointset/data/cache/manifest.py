@@ -154,6 +154,26 @@ class Manifest(msgspec.Struct, frozen=True, dict=True):
             arrays[name] = array
         return arrays
 
+    def faults(self, folder: Path, progress: bool) -> Iterator[str]:
+        """Yield a sentence for each difference from this manifest; reads all arrays and all source files.
+
+        Raises:
+            PointsetError: an array is missing, or has an unexpected type or size.
+        """
+        for name, array in self.open_arrays(folder).items():
+            rows = array.reshape(int(self.offsets[-1]), -1)
+            kept = followed(self.kept, f"checking {name}", "shape", len(self.kept), show=progress)
+            for index, entry in enumerate(kept):
+                if digest_of(rows[self.offsets[index] : self.offsets[index + 1]]) != entry.checksums[name]:
+                    yield f"{name}.npy is damaged in the points of {entry.name}"
+        for entry in followed(self.entries, "reading files", "shape", len(self.entries), show=progress):
+            try:
+                if hash_source(Path(entry.file)) != entry.source.blake2b:
+                    yield f"{entry.file} has changed since the cache was built"
+            except OSError as error:
+                if entry.source.blake2b is not None:
+                    yield f"{entry.file} cannot be read any more: {error.strerror or error}"
+
 
 @dataclass(frozen=True)
 class CachePlan:
@@ -209,26 +229,3 @@ def read_manifest(folder: Path) -> Manifest:
         raise PointsetError(f"{MANIFEST_FILE} is missing") from error
     except (OSError, ValueError, RecursionError) as error:
         raise PointsetError(f"its {MANIFEST_FILE} cannot be read: {one_line(error, QUOTED)}") from error
-
-
-def cache_faults(folder: Path, *, progress: bool = True) -> Iterator[str]:
-    """Yield a sentence for each difference from the manifest; reads all arrays of a cache and all source files."""
-    try:
-        manifest = read_manifest(folder)
-        arrays = manifest.open_arrays(folder)
-    except PointsetError as error:
-        yield str(error)
-        return
-    for name, array in arrays.items():
-        rows = array.reshape(int(manifest.offsets[-1]), -1)
-        kept = followed(manifest.kept, f"checking {name}", "shape", len(manifest.kept), show=progress)
-        for index, entry in enumerate(kept):
-            if digest_of(rows[manifest.offsets[index] : manifest.offsets[index + 1]]) != entry.checksums.get(name):
-                yield f"{name}.npy is damaged in the points of {entry.name}"
-    for entry in followed(manifest.entries, "reading files", "shape", len(manifest.entries), show=progress):
-        try:
-            if hash_source(Path(entry.file)) != entry.source.blake2b:
-                yield f"{entry.file} has changed since the cache was built"
-        except OSError as error:
-            if entry.source.blake2b is not None:
-                yield f"{entry.file} cannot be read any more: {error.strerror or error}"
