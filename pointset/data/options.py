@@ -32,7 +32,12 @@ _DERIVED = Parameter(parse=False)
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation(OutlierOptions):
-    """How shapes become sets of points; a trained model has the one of its training."""
+    """How shapes become sets of points; a trained model has the one of its training.
+
+    Example:
+        >>> pointset.data.Preparation(points=100, normalize="standardize", features=("normals",))
+        Preparation(100 points, standardize, z up, with normals)
+    """
 
     points: Annotated[PointCount, COMMON] = 1024
     """Points per set; a smaller cloud gives all its points."""

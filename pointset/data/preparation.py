@@ -71,6 +71,11 @@ def prepare(
 
     Raises:
         PointsetError: a file cannot be read (it is named), a feature is lacking, or the points are not finite.
+
+    Example:
+        >>> preparation = pointset.data.Preparation(points=16, normalize="unit-sphere")
+        >>> pointset.data.prepare(X[0], preparation).points.shape
+        torch.Size([16, 3])
     """
     check_up(up)
     changes: dict[str, Any] = {"points": points, "remove_outliers": remove_outliers}

@@ -5,6 +5,7 @@ import platform
 import shlex
 import subprocess
 import sys
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -69,12 +70,10 @@ def _version(name: str) -> str:
 def commit() -> str | None:
     """Return the git commit of the checkout, with "+" if files differ; None outside of a checkout."""
     folder = Path(__file__).parent.parent
+    git = partial(subprocess.run, cwd=folder, capture_output=True, text=True, check=True, timeout=10)
     try:
-        head, changes = (
-            subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True, timeout=10)
-            for arguments in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no", "--", "."])
-        )
-        subprocess.run(["git", "ls-files", "--error-unmatch", __file__], cwd=folder, capture_output=True, check=True)
+        git(["git", "ls-files", "--error-unmatch", __file__])
+        described = git(["git", "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+"])
     except (OSError, subprocess.SubprocessError):
         return None
-    return head.stdout.strip() + "+" * bool(changes.stdout.strip())
+    return str(described.stdout).strip()
