@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pointset.errors import PointsetError
-from pointset.runs.system import sync
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """System errors for a full disk, an exhausted quota, and a file size limit."""
@@ -104,3 +103,12 @@ def new_folder(folder: Path) -> Iterator[Path]:
         temporary.replace(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)  # frees space if the disk is full
+
+
+def sync(path: Path) -> None:
+    """Flush one file, or the directory entry of a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,7 +1,10 @@
 """Worker processes on this machine or on a cluster, through joblib."""
 
 import os
+import signal
 import socket
+import threading
+import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -12,7 +15,6 @@ from cyclopts import Parameter
 
 from pointset.configuration import Cores, check
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
-from pointset.runs.system import end_with, interrupts_blocked
 
 MACHINE_SECONDS, DASK_SECONDS = 1.5, 5
 """Times in which the machine of a dask scheduler, and then the scheduler, must answer."""
@@ -132,3 +134,28 @@ def _cluster(scheduler: str) -> Iterator[Any]:
         raise PointsetError(f"no dask scheduler answers at {quoted(scheduler)}: {reason}") from error
     with client:
         yield client
+
+
+@contextmanager
+def interrupts_blocked() -> Iterator[None]:
+    """Make processes that start in this block ignore Ctrl-C, which a terminal sends to all: this process ends them."""
+    from multiprocessing import resource_tracker  # here, for the start of the command line
+
+    resource_tracker.ensure_running()  # started inside the block, it would unblock the signal
+    # New processes inherit the mask, as does joblib's thread that starts more of them later.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_with(parent: int) -> None:
+    """End this process when its parent ends; otherwise the worker of a killed parent would run or wait forever."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -20,7 +20,7 @@ from toy import FatalRun, compare, kill_at, results
 import pointset.comparison.comparing as comparing
 from pointset.comparison.comparing import run_all, run_apart, run_one
 from pointset.comparison.runs import Run, make_runs, records
-from pointset.runs import progress, system
+from pointset.runs import progress, workers
 from pointset.runs.progress import followed, progress_bar
 from pointset.runs.workers import Workers, run_in_workers
 from pointset.tasks import classification
@@ -168,7 +168,7 @@ def test_jobs_at_once_fill_the_cores_and_no_more(count, jobs, threads, expected,
 
 def test_interrupts_are_handled_again_behind_the_block():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
-    with system.interrupts_blocked():
+    with workers.interrupts_blocked():
         pass
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)
@@ -177,7 +177,7 @@ def test_interrupts_are_handled_again_behind_the_block():
 
 @pytest.mark.slow
 def test_a_worker_ends_with_its_parent():
-    worker = "import os, time; from pointset.runs import system; system.end_with(os.getppid())"
+    worker = "import os, time; from pointset.runs import workers; workers.end_with(os.getppid())"
     worker += "; print(os.getpid(), flush=True); time.sleep(60)"
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {worker!r}])"
     with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as process:
