@@ -164,7 +164,6 @@ def test_warnings_are_one_line_each_and_what_is_left_out_is_saved(gappy, capsys,
     assert all(word in refused for word in ("4.npy", "5.npy", "--on-error skip"))
     main((*command, "--on-error", "skip"))
     lines = capsys.readouterr().err.splitlines()
-    assert sum("still tried" in line for line in lines) == 1, "the first faulty file, as soon as it is found"
     said = [line for line in lines if line.startswith("pointset: warning: ") and "class frequencies" not in line]
     assert len(said) == 2
     assert "lacks 2 of 13 shapes" in said[0]
