@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pointset.data.catalogue.scan import FileTree
-from pointset.data.readers.formats import LIST_SUFFIXES, SHAPE_SUFFIXES, suffix_of
+from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
 from pointset.errors import REPEATED, PointsetError, counted, one_line, quoted
 from pointset.runs.spreadsheets import from_text
 
@@ -159,11 +159,7 @@ def keep_labeled(tree: FileTree, labels: str) -> dict[str, Cells]:
     table = Path(labels) if Path(labels).exists() else tree.path / labels
     tree.files = {name: path for name, path in tree.files.items() if path.resolve() != table.resolve()}
     rows = rows_by_file("labels", table, tree.path, tree.files, "label")
-    read = {suffix_of(name) for name in rows} | (SHAPE_SUFFIXES - LIST_SUFFIXES)
-    without_row = [name for name in tree.files if name not in rows]
-    notes = [name for name in without_row if suffix_of(name) not in read]
-    tree.files = {name: path for name, path in tree.files.items() if name not in {*notes}}
-    tree.skip(f"without a row in {table.name}", [name for name in without_row if name in tree.files])
+    tree.skip(f"without a row in {table.name}", [name for name in tree.files if name not in rows])
     tree.skip(f"without a label in {table.name}", [name for name in rows if not rows[name]["label"]])
     return rows
 

@@ -19,7 +19,6 @@ from pointset.data.catalogue.scan import (
     FileTree,
     by_kind,
     leave_out_copies,
-    may_hold_cloud,
     note_beside,
     scan_folder,
 )
@@ -230,10 +229,6 @@ def _by_folders(tree: FileTree, lists: str, listed: Mapping[str, str]) -> _Assig
 def _kind_of_files(tree: FileTree) -> FileKind:
     """Return the kind of all files; text files beside meshes are notes, and removed."""
     meshes, clouds, files = by_kind(tree.files)
-    folders = {name.rpartition("/")[0] for name in files}
-    alone = {name: path for name, path in tree.files.items() if name.rpartition("/")[0] not in folders}
-    if meshes and any(map(may_hold_cloud, alone.values())):  # classes of text clouds would be lost
-        clouds, files = clouds + list(alone.values()), files | alone
     if meshes and clouds:
         count = sum(map(is_mesh_file, files.values()))
         mesh, cloud = (path.relative_to(tree.path).as_posix() for path in (meshes[0], clouds[0]))

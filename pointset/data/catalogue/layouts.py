@@ -1,11 +1,10 @@
 """Layouts of folders of shapes: class/file, class/split/file (as ModelNet) or split/class/file."""
 
-from collections import Counter
 from pathlib import Path
 
 from pointset.data.catalogue.scan import BESIDE_SHAPES, EMPTY, TOO_DEEP, FileTree
 from pointset.data.catalogue.splits import are_splits
-from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, suffix_of
+from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES
 from pointset.errors import PointsetError, counted, quoted
 
 SHAPE_TYPES = (
@@ -24,14 +23,11 @@ def layout_of(tree: FileTree) -> str:
     Folders in a class that are not called like splits are objects: class/object/file. Empty classes are noted.
     """
     tops = [folder for folder in tree.folders if "/" not in folder]
-    clouds = [path for reason, path in tree.notes if reason == BESIDE_SHAPES]
-    loose = sum("/" not in name for name in tree.files) + len(clouds) * (not tops)
+    loose = sum("/" not in name for name in tree.files)
+    loose += sum(reason == BESIDE_SHAPES for reason, _ in tree.notes) * (not tops)
     if not tops or loose:
         where = f"beside {counted(len(tops), 'folder')}" if tops else "in no folder"
         content = f"{counted(loose, 'mesh or cloud file')} {where}" if loose else "no folder in it"
-        others = Counter(suffix_of(name) for name, path in tree.beside.items() if path not in clouds)
-        for suffix, count in others.items() if not tops else ():
-            content += f"; {counted(count, f'{suffix} file')} that cannot be read as a point cloud"
         raise PointsetError(f"{tree.path} is not a dataset of shapes: found {content}{_skipped(tree)}; {LAYOUTS}")
     direct, nested = ([name for name in tree.files if name.count("/") == depth] for depth in (1, 2))
     inner = {folder.split("/")[1] for folder in tree.folders if "/" in folder}

@@ -1,7 +1,6 @@
 """Splits of a folder of shapes: by the names of folders, by lists of files, or by a hash of the names."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
@@ -9,7 +8,6 @@ from pointset.data.catalogue.file_tables import matcher, read_text
 from pointset.data.catalogue.scan import FileTree
 from pointset.data.groups import hold_out
 from pointset.data.options import SPLITS
-from pointset.data.readers.formats import suffix_of
 from pointset.errors import PointsetError, quoted
 
 TEST_SHARE = 0.2
@@ -35,15 +33,10 @@ def split_called(name: str) -> str:
 def splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]:
     """Return the split of each shape by its folder; a PointsetError for two names of one split: train and Train."""
     folder_of: dict[str, str] = {}
-    for folder in sorted({*folders.values()}, key=lambda name: ("eval" in name.casefold(), name)):
-        split = split_called(folder)
-        if "eval" in folder.casefold() and split in folder_of:  # beside test, eval is another split
-            split = folder
-        other = folder_of.setdefault(split, folder)
-        if other != folder:
+    for folder in sorted({*folders.values()}):
+        if (other := folder_of.setdefault(split_called(folder), folder)) != folder:
             raise PointsetError(f"{tree.path} has the splits {quoted(folder)} and {quoted(other)}: give both one name")
-    split_of = {folder: split for split, folder in folder_of.items()}
-    return {name: split_of[folder] for name, folder in folders.items()}
+    return {name: split_called(folder) for name, folder in folders.items()}
 
 
 def splits_by_hash(class_of: Mapping[str, str], group_of: Mapping[str, str], seed: int) -> dict[str, str]:
@@ -58,31 +51,26 @@ def splits_by_hash(class_of: Mapping[str, str], group_of: Mapping[str, str], see
 def splits_by_lists(tree: FileTree) -> tuple[str, dict[str, str]]:
     """Return the split of each file by lists beside the folders, such as modelnet40_train.txt and modelnet40_test.txt.
 
-    Of several lists, those that name the most files are used, if these are most of all files.
+    Of several pairs of lists, those that name the most files are used, if these are most of all files.
 
     Returns:
         The names of the lists, and the splits by file; both are empty without lists.
 
     Raises:
-        PointsetError: two of the lists name one file.
+        PointsetError: both lists name one file.
     """
-    by_prefix: dict[str, dict[str, str]] = defaultdict(dict)
-    for name in tree.beside:
-        prefix, _, last = name.rpartition(".")[0].rpartition("_")
-        if suffix_of(name) == ".txt" and are_splits([last]):
-            by_prefix[prefix][split_called(last)] = name
-    lists, best = list[str](), dict[str, str]()
-    match = matcher(tree.path, tree.path, tree.files if by_prefix else ())
-    for of_split in by_prefix.values():
-        split_of: dict[str, str] = {}
-        for split, name in of_split.items() if {*SPLITS} <= of_split.keys() else ():
+    best: tuple[tuple[str, ...], dict[str, str]] = (), {}
+    for train in [name for name in tree.beside if name.endswith("_train.txt")]:
+        lists, split_of = (train, train.removesuffix("train.txt") + "test.txt"), dict[str, str]()
+        match = matcher(tree.path, tree.path, tree.files)
+        for split, name in zip(SPLITS, lists, strict=True) if lists[1] in tree.beside else ():
             for line in read_text(tree.beside[name]).splitlines():
                 if (file := match(line.strip())) and split_of.setdefault(file, split) != split:
-                    raise PointsetError(f"{tree.path}: {' and '.join(of_split.values())} both name {quoted(file)}")
-        if len(split_of) > len(best):
-            lists, best = [*of_split.values()], split_of
-    if 2 * len(best) <= len(tree.files):
+                    raise PointsetError(f"{tree.path}: {' and '.join(lists)} both name {quoted(file)}")
+        best = max(best, (lists, split_of), key=lambda pair: len(pair[1]))
+    lists, split_of = best
+    if 2 * len(split_of) <= len(tree.files):
         return "", {}
     for name in lists:
         del tree.beside[name]
-    return " and ".join(lists), best
+    return " and ".join(lists), split_of

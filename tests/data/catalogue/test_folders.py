@@ -94,6 +94,7 @@ def test_class_file_is_split_in_fifths_by_names_and_seed(tmp_path):
             r"'bed' of .* holds no mesh.*1 file more than two folders deep \(move them up\), .*'bed/a/b/2.ply'",
         ),
         (["chair/a.off", "chair/b.xyz"], "train", r"meshes \(1, such as chair/a.off\) and point clouds \(1, such as"),
+        (["train/bed/1.off", "eval/bed/2.off", "test/bed/3.off"], "train", "the splits 'test' and 'eval'"),
         (["chair/a.off", "bed/b.npy"], "train", r"mixes meshes \(1, such as .*two folders"),
         (["cafe\u0301/a.off", "caf\u00e9/b.off"], "train", "two entries called 'caf\u00e9', in two Unicode forms"),
         (["bed/train/1.off", "bed/Train/2.off"], "train", "the splits 'train' and 'Train': give both one name"),
@@ -159,14 +160,6 @@ def test_names_that_begin_with_underscores_or_at_signs_are_read(tmp_path):
     assert names(tmp_path, "train") | names(tmp_path, "test") == {"__a/__1.off", "@b/@1.off", "@b/~$2.off"}
 
 
-def test_classes_of_text_clouds_beside_classes_of_meshes_are_not_taken_for_notes(tmp_path):
-    touch(tmp_path, "bed/1.off")
-    (tmp_path / "chair").mkdir()
-    (tmp_path / "chair" / "1.csv").write_text("0,0,0\n1,0,0\n0,1,0\n")
-    with pytest.raises(PointsetError, match=r"mixes meshes .* point clouds \(1, such as chair/1.csv"):
-        names(tmp_path, "train")
-
-
 def test_folders_of_one_shape_each_are_shapes_and_of_several_are_groups(tmp_path):
     touch(tmp_path, *(f"{name}/model{number}/mesh.off" for name in ("bed", "chair") for number in range(5)))
     assert len(names(tmp_path, "train")) == 8
@@ -209,13 +202,13 @@ def test_official_lists_beside_the_folders_are_the_split(line, tmp_path):
     (tmp_path / "modelnet10_train.txt").write_text("bed_0000\n")
     (tmp_path / "modelnet10_test.txt").write_text("bed_0005\n")
     (tmp_path / "modelnet40_shape_names.txt").write_text("bed\nchair\n")
-    unnamed = "1 file that modelnet40_test.txt and modelnet40_train.txt do not name, the first 'bed/bed_0003.off'"
+    unnamed = "1 file that modelnet40_train.txt and modelnet40_test.txt do not name, the first 'bed/bed_0003.off'"
     with pytest.warns(UserWarning, match=unnamed):
         listing = list_folder(tmp_path)
-    assert listing.rule == "lists modelnet40_test.txt and modelnet40_train.txt"
+    assert listing.rule == "lists modelnet40_train.txt and modelnet40_test.txt"
     assert [shape.path.stem for shape in listing.of("train")] == [name for _, name in shapes[:3] + shapes[6:9]]
     (tmp_path / "modelnet40_test.txt").write_text("\n".join(lines))
-    with pytest.raises(PointsetError, match=r"_test.txt and modelnet40_train.txt both name 'bed/bed_0000.off'"):
+    with pytest.raises(PointsetError, match=r"_train.txt and modelnet40_test.txt both name 'bed/bed_0000.off'"):
         names(tmp_path, "test")
 
 
@@ -241,10 +234,6 @@ def test_classes_are_in_natural_order(classes, order, tmp_path):
         (["0.h5", "1.h5"], r"2 files of the format .h5, which is not read.*ModelNet40's release, with shape_names.txt"),
         (["walk/0.swc", "walk/1.swc"], r"'walk' of .* holds no mesh and no .*; 2 files of the format .swc, .*\.ply"),
         (["0.vtp", "1.vtk", "2.ptx", "3.igs", "4.e57", "5.bin"], "1 file of the format .vtp, .* 1 file of .* .bin,"),
-        (
-            ["0.txt", "1.txt"],
-            "found no folder in it; 2 .txt files that cannot be read as a point cloud; expected class",
-        ),
         (["0.ply", "1.ply"], "found 2 mesh or cloud files in no folder; .* a table of files and labels with --labels"),
     ],
 )
@@ -252,14 +241,6 @@ def test_formats_that_are_not_read_are_counted_by_suffix(files, words, tmp_path)
     touch(tmp_path, *files)
     with pytest.raises(PointsetError, match=words):
         list_folder(tmp_path)
-
-
-def test_eval_is_the_test_or_a_split_beside_it(tmp_path):
-    touch(tmp_path, "train/bed/1.off", "eval/bed/2.off")
-    assert {*list_folder(tmp_path).splits} == {"train", "test"}
-    touch(tmp_path, "test/bed/3.off")
-    for split, file in (("test", "3.off"), ("eval", "2.off")):
-        assert [shape.path.name for shape in list_folder(tmp_path).of(split)] == [file]
 
 
 def test_names_in_any_script_are_composed_and_sorted(tmp_path):
