@@ -138,7 +138,7 @@ def run_one(run: Run) -> Run:
             run.failure_file.unlink(missing_ok=True)
             register_pickled(run.modules)
             ended = run.perform()
-        told = tuple(f"{run.name}: {one.message}" for one in caught if one.category is UserWarning)
+        told = tuple(f"{one.message} ({run.name})" for one in caught if one.category is UserWarning)
         return replace(ended, warnings=told)
     except Exception as error:  # one run must not stop the others
         known = isinstance(error, PointsetError)

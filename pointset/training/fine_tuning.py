@@ -49,6 +49,12 @@ def transfer_recipe(train: PointSets, **changes: Any) -> Recipe:
 
     Returns:
         The recipe, for `fit`.
+
+    Example:
+        >>> model = pointset.create_model("rff-pma4", train.classes, pretrained=True)
+        >>> recipe = pointset.training.transfer_recipe(train, steps=2, train_points=None)
+        >>> pointset.fit(model, train, recipe, progress=False).model.classes
+        ['flat', 'round']
     """
     assert RECIPE.train_points is not None
     usual: dict[str, Any] = {"train_points": tuple(min(size, train.size) for size in RECIPE.train_points)}

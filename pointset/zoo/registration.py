@@ -138,7 +138,11 @@ def _register(module: T, kind: Kind, name: str, listed: str, export: bool = Fals
     if not entry.pattern.fullmatch(entry.listed):
         raise PointsetError(f"{kind} name {name!r} has an argument: give listed, an example of its names")
     if kind == "weights":
-        _check_function(entry)
+        if name in WEIGHTS:
+            raise PointsetError(f"weights name {name!r} is taken by pointset: use another name")
+        if not callable(module) or (inspect.isclass(module) and not issubclass(module, nn.Module)):
+            kinds = "a function or a class of torch modules"
+            raise PointsetError(f"weights {name!r} must be {kinds}, got {quoted(module)}")
     elif not (isinstance(module, type) and issubclass(module, BASES[kind])):
         base = f"pointset.nn.{BASES[kind].__name__}"
         raise PointsetError(f"{kind} {quoted(name)} must be a subclass of {base}, got {quoted(module)}")
@@ -147,16 +151,6 @@ def _register(module: T, kind: Kind, name: str, listed: str, export: bool = Fals
             raise PointsetError(f"{kind} name {name!r} is taken by {_path_of(taken.entry.module)}: use another name")
         del registry.REGISTERED[kind, taken.entry.name]
     return registry.enter(entry)
-
-
-def _check_function(entry: Entry) -> None:
-    name, module = entry.name, entry.module
-    if name in WEIGHTS:
-        raise PointsetError(f"weights name {name!r} is taken by pointset: use another name")
-    if "<" in name:
-        raise PointsetError(f"weights name {name!r} has an argument, which no weights function takes")
-    if not callable(module) or (inspect.isclass(module) and not issubclass(module, nn.Module)):
-        raise PointsetError(f"weights {name!r} must be a function or a class of torch modules, got {quoted(module)}")
 
 
 def _path_of(module: Callable[..., Any]) -> str:

@@ -102,19 +102,10 @@ def test_a_run_goes_on_with_its_own_model_data_recipe_and_seed_only(part, tmp_pa
         run.describe(same | {part: 1 if part == "seed" else {"size": 1}})
 
 
-def test_a_checkpoint_of_another_model_or_optimizer_is_refused(tmp_path):
-    run, model = begun(tmp_path), small()
-    state = pointset.create_model("isab4-pma", classes=3, heads=2, layers=3)
-    moved = torch.optim.AdamW(state.parameters())
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+    run, other = begun(tmp_path), pointset.create_model("isab4-pma", classes=3, heads=2, layers=3)
     with pytest.raises(PointsetError, match="does not fit the model"):
-        run.load().restore(state, moved)
-    for parameter in state.parameters():
-        parameter.grad = torch.zeros_like(parameter)
-    moved.step()
-    checkpoint = run.load()
-    checkpoint.optimizer = moved.state_dict()
-    with pytest.raises(PointsetError, match="the optimizer state of the checkpoint does not belong to this run"):
-        checkpoint.restore(model, torch.optim.AdamW(model.parameters()))
+        run.load().restore(other, torch.optim.AdamW(other.parameters()))
 
 
 @pytest.mark.parametrize(
