@@ -7,7 +7,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
 from msgspec import Meta
 
 import pointset
@@ -40,7 +39,7 @@ def train(
     data: Annotated[str | None, COMMON] = None,
     pretrained: Annotated[str | None, COMMON] = None,
     budget: Annotated[timedelta, COMMON, Meta(description="a time such as 90s, 2m or 1h")] = timedelta(minutes=2),
-    run: Annotated[Path | None, Parameter(name=["--run", "--out", "-o"], show=True)] = None,
+    run: Annotated[Path | None, COMMON] = None,
     seed: int = 0,
     data_options: Annotated[DataOptions, DataFlags] = DataOptions(),
     model_options: Annotated[ModelOptions, ModelFlags] = ModelOptions(),

@@ -249,7 +249,6 @@ def initial_rows(rows: int, dim: int, initial: InitialName) -> Float[Tensor, "1 
 
 
 SEED_STATISTICS: dict[SeedSource, tuple[StatisticName, ...]] = {
-    "pooled": ("mean",),
     "mean": ("mean",),
     "max": ("max",),
     "statistics": ("mean", "max", "min", "deviation"),
@@ -262,7 +261,7 @@ class PooledSeeds(nn.Module):
     Args:
         dim: width d of Z and of the seeds.
         seeds: number k of seeds.
-        source: "mean" (or "pooled"), "max" or "statistics".
+        source: "mean", "max" or "statistics".
 
     Example:
         >>> pointset.nn.PooledSeeds(16, 2)(torch.rand(3, 100, 16)).shape
