@@ -84,7 +84,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: pointset.evaluate(MODEL, SETS.subset([])), "no shape"),
     (lambda: pointset.evaluate(MODEL, SETS, batch_size=0), "batch_size|at least 1|got 0"),
     (lambda: pointset.fit(MODEL, SETS, {"epochs": 1}), "recipe|Recipe|{'epochs': 1}"),
-    (lambda: pointset.compare(["rff-max"], "shapes10", recipe=3), "recipe must be Recipe, a mapping of changes|got 3"),
+    (lambda: pointset.compare(["rff-max"], "shapes10", recipe=3), "recipe must be of type Recipe, got 3"),
     (lambda: pointset.compare(["rff-max"], "shapes10", recipe={"epoch": 1}), "'epoch'|epochs"),
     (lambda: pointset.fit(Pair(), SETS), "Pair must return a tensor, got tuple"),
     (lambda: pointset.evaluate(Pair(), SETS), "Pair must return a tensor, got tuple"),

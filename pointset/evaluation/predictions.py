@@ -53,9 +53,9 @@ class Evaluation:
     """The prediction that was evaluated, with temperature and distances; None if only the logits are known."""
 
     def __repr__(self) -> str:
-        """What it is, in a line."""
+        """Return shapes, classes and accuracy in a line."""
         counts = f"{len(self.labels):,} shapes of {len(self.classes)} classes"
-        return f"Evaluation of {counts}" + (f": {100 * self.accuracy:.1f} % right" if len(self.labels) else "")
+        return f"Evaluation of {counts}" + (f": accuracy {100 * self.accuracy:.1f} %" if len(self.labels) else "")
 
     @property
     def predictions(self) -> Int[ndarray, " shapes"]:

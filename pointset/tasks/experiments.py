@@ -138,6 +138,13 @@ def compare(
         raise PointsetError(f"data must be the name of a dataset or a folder, got {described(data)}: {remedy}")
     if not isinstance(seeds, Iterable):
         raise PointsetError(f"seeds must be a list of seeds, got {quoted(seeds)}: three seeds are (0, 1, 2)")
+    for name, value, kind in (
+        ("data_options", data_options, DataOptions),
+        ("model_options", model_options, ModelOptions),
+        ("recipe", recipe, Recipe),
+    ):
+        if not isinstance(value, Mapping | None):
+            check(name, value, kind)
     experiment = default_experiment(
         str(data),
         models,
