@@ -138,8 +138,8 @@ def run_one(run: Run) -> Run:
             run.failure_file.unlink(missing_ok=True)
             register_pickled(run.modules)
             ended = run.perform()
-        told = tuple(f"{one.message} ({run.name})" for one in caught if one.category is UserWarning)
-        return replace(ended, warnings=told)
+        texts = tuple(f"{one.message} ({run.name})" for one in caught if one.category is UserWarning)
+        return replace(ended, warnings=texts)
     except Exception as error:  # one run must not stop the others
         known = isinstance(error, PointsetError)
         reason = one_line(error, None if known else REPEATED) or type(error).__name__
