@@ -111,8 +111,6 @@ def load_split(
         if len(cache) and not len(rows):
             fault = f"without={quoted(options.without)} leaves out all {len(cache):,} {split} shapes of {folder}"
             raise PointsetError(f"{fault}: delete the rows of shapes to keep from that table")
-    if (options.normalize, options.up) == ("upright-axes", "y"):
-        options = dataclasses.replace(options, normalize="upright-axes-y")
     _require_classes(cache.classes, classes, name)
     largest = int(cache.sizes.max(initial=0))
     if fewer and 0 < largest < options.points:

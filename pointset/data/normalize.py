@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pointset.data.axes import Axis
 from pointset.data.ragged import zero_padding
 from pointset.data.rotations import NO_COLUMNS, Columns, rotate
 from pointset.errors import PointsetError, quoted
@@ -19,13 +20,14 @@ STANDARDIZED = 1e-4
 """Tolerance of `is_standardized` per coordinate, for the rounding of float32."""
 
 
-def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Tensor:
+def normalize_points(points: Tensor, how: str, mask: Tensor | None = None, *, up: Axis = "z") -> Tensor:
     """Normalise every cloud of a batch on its own.
 
     Args:
         points: [B, n, 3] floating.
         how: one of `NORMALIZATIONS`: "unit-sphere", "standardize", "center-standardize" or "none".
         mask: bool [B, n], True at real points; None when all are.
+        up: the axis that points up, about which "upright-axes" rotates.
 
     Returns:
         [B, n, 3]. A cloud without extent, or without real points, gives zeros (except with "none"); one that is not
@@ -40,21 +42,24 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None) -> Te
         [1.0, 1.0]
     """
     check_clouds(points, mask)
-    return normalize_rows(points, how, mask)
+    return normalize_rows(points, how, mask, up=up)
 
 
-def normalize_rows(rows: Tensor, how: str, mask: Tensor | None = None, columns: Columns = NO_COLUMNS) -> Tensor:
+def normalize_rows(
+    rows: Tensor, how: str, mask: Tensor | None = None, columns: Columns = NO_COLUMNS, up: Axis = "z"
+) -> Tensor:
     """Normalise points [B, n, d] as `normalize_points` does; the features of `columns` rotate with the set.
 
     A normalisation of `ABOUT` rotates the centred clouds to their principal axes, the eigenvectors of the covariance,
-    of increasing eigenvalue along x, y and z; with "upright-axes" about z alone (the longer horizontal axis is y), or
-    about y alone (it is z). The cubes of the coordinates have a positive sum along y and z; the sign along x makes it a
-    rotation. Where an axis or its sign is not determined, small changes can rotate a shape: see `half_turns`.
+    of increasing eigenvalue along x, y and z; with "upright-axes" about the axis `up` alone (the longer horizontal
+    axis is y, or z if y points up). The cubes of the coordinates have a positive sum along y and z; the sign along x
+    makes it a rotation. Where an axis or its sign is not determined, small changes can rotate a shape: see
+    `half_turns`.
     """
     if how not in NORMALIZATIONS:
         raise PointsetError(f"normalize must be one of {', '.join(NORMALIZATIONS)}, got {quoted(how)}")
     rows = torch.cat([NORMALIZATIONS[how](rows[..., :3], mask), rows[..., 3:]], dim=2)
-    return rotate(rows, _rotation_to_axes(rows[..., :3], ABOUT[how]), columns) if how in ABOUT else rows
+    return rotate(rows, _rotation_to_axes(rows[..., :3], _about(how, up)), columns) if how in ABOUT else rows
 
 
 def unit_sphere(points: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -96,17 +101,22 @@ def log_size(points: Tensor) -> Tensor:
     return squares.clamp(min=torch.finfo(torch.float64).tiny).log() / 2
 
 
-ABOUT = {"principal-axes": None, "upright-axes": 2, "upright-axes-y": 1}
-"""Normalisations that rotate clouds to axes, and the axis of rotation."""
+ABOUT = ("principal-axes", "upright-axes")
+"""Normalisations that rotate clouds to axes."""
 
 
-def half_turns(how: str) -> Float[Tensor, "k 3 3"]:
+def _about(how: str, up: Axis) -> int | None:
+    """Return the axis of rotation of a normalisation; None for any."""
+    return None if how == "principal-axes" else "xyz".index(up)
+
+
+def half_turns(how: str, up: Axis = "z") -> Float[Tensor, "k 3 3"]:
     """Return the identity and the half turns about the axes of a normalisation, for any choice of their signs.
 
     Predictions averaged over them do not depend on the rule for signs. Other normalisations have the identity alone.
     """
     diagonals = [[1.0, 1, 1], [-1, -1, 1], [-1, 1, -1], [1, -1, -1]]
-    kept = {None: (0, 1, 2, 3), 2: (0, 1), 1: (0, 2)}[ABOUT[how]] if how in ABOUT else (0,)
+    kept = {None: (0, 1, 2, 3), 2: (0, 1), 1: (0, 2)}[_about(how, up)] if how in ABOUT else (0,)
     return torch.stack([torch.diag(torch.tensor(diagonals[index])) for index in kept])
 
 

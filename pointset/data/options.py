@@ -13,9 +13,7 @@ from pointset.data.readers.formats import suffix_of
 from pointset.data.unusable import OnError
 from pointset.errors import PointsetError, quoted
 
-Normalize = Literal[
-    "unit-sphere", "standardize", "center-standardize", "principal-axes", "upright-axes", "upright-axes-y", "none"
-]
+Normalize = Literal["unit-sphere", "standardize", "center-standardize", "principal-axes", "upright-axes", "none"]
 SPLITS = ("train", "test")
 Sampler = Literal["uniform", "fps", "poisson"]
 SAMPLERS: tuple[str, ...] = get_args(Sampler)
@@ -45,7 +43,7 @@ class Preparation(OutlierOptions):
     """Points sampled once per mesh, from which sets are drawn; of a trained model, those of its largest shape."""
     normalize: Normalize = "unit-sphere"
     """Normalisation of each set, see `pointset.data.normalize`; "principal-axes" for shapes in any pose, "upright-axes"
-    for shapes that are rotated about the vertical axis."""
+    for shapes that are rotated about the upward axis."""
     sampler: Sampler = "uniform"
     """How points are sampled from meshes; see `pointset.data.sampling`."""
     up: Axis = "z"

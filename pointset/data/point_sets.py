@@ -230,7 +230,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             taken.append(self.point_cache.take(indices, self.local_features))
         padded = [pad_rows(torch.from_numpy(values), sizes) for values in taken]
         rows, mask = torch.cat([values.float() for values, _ in padded], dim=2), padded[0][1]
-        return normalize_rows(rows, self.options.normalize, mask, self.columns), mask
+        return normalize_rows(rows, self.options.normalize, mask, self.columns, self.up), mask
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
         """A dataset of the shapes at `indices`, in that order, which shares the cache."""

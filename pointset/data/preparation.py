@@ -141,7 +141,7 @@ def _finished(cloud: Cloud, wanted: Preparation, mesh: Mesh | None = None, *, un
     # Sets that `standardize` made are not changed: a random part of a centred shape is not quite centred.
     as_given = untouched and wanted.normalize == "center-standardize" and bool(is_standardized(raw))
     columns = Columns(wanted.has_normals, wanted.local_features)
-    points = normalize_rows(rows, "none" if as_given else wanted.normalize, None, columns)[0]
+    points = normalize_rows(rows, "none" if as_given else wanted.normalize, None, columns, wanted.up)[0]
     return Prepared(points, np.ascontiguousarray(raw[0]), mesh)
 
 

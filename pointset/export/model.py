@@ -37,8 +37,8 @@ NORMALIZATION_TEXTS = {
     "standardize": "subtract the mean of all numbers of the set (one scalar), then divide by their standard deviation",
     "center-standardize": "subtract the mean of the set's points, then divide by the standard deviation of all numbers",
     "principal-axes": "as center-standardize, then turn the set to its principal axes, the longest along z",
-    "upright-axes": "as center-standardize, then turn the set about z, its longer horizontal axis along y",
-    "upright-axes-y": "as center-standardize, then turn the set about y, its longer horizontal axis along z",
+    "upright-axes": "as center-standardize, then turn the set about the axis that points up: its longer horizontal "
+    "axis is y, or z if y points up",
     "none": "the points are not changed",
 }
 

@@ -35,7 +35,7 @@ def baseline_of(model: nn.Module) -> Baseline | None:
 def set_pose(baseline: Baseline, train: PointSets) -> None:
     """Set the rotation to Z up, and the half turns that the normalisation of the sets cannot distinguish."""
     baseline.turn = torch.tensor(UP_TO_Z[train.up])
-    baseline.views = half_turns(train.options.normalize)
+    baseline.views = half_turns(train.options.normalize, train.up)
 
 
 def extract_rows(baseline: Baseline, sets: PointSets, progress: bool, what: str = "features") -> list[Tensor]:

@@ -103,7 +103,7 @@ class Classification(Objective):
         self.train, self.recipe, self.seed = train, recipe, seed
         self.augment: Augmentation
         self.augment, self.mix = recipe_augmentations(recipe.augment, train.up)
-        if len(turns := half_turns(train.options.normalize)) > 1:
+        if len(turns := half_turns(train.options.normalize, train.up)) > 1:
             self.augment = Compose((partial(rotate_by_one_of, turns), *self.augment.steps))
         self.steps_per_epoch = math.ceil(len(train) / recipe.batch_size)
         require_classes(self.train)

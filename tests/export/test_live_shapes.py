@@ -121,7 +121,7 @@ def test_some_of_a_cloud_are_chosen_once_each(in_node):
 def test_clouds_are_normalised_as_in_python(in_node):
     clouds = np.random.default_rng(0).normal([1e3, -5, 2], [1, 4, 2], size=(2, 40, 3))
     clouds[1] = clouds[1, :1]  # without extent
-    names = sorted(NORMALIZATIONS.keys() - ABOUT.keys())
+    names = sorted(NORMALIZATIONS.keys() - {*ABOUT})
     program = f"{names}.map((how) => given.map((cloud) => [...normalizePoints(cloud, how)]))"
     normalised = in_node(WEB / "questions.mjs", program, clouds.reshape(2, -1).tolist())
     for how, numbers in zip(names, normalised, strict=True):
