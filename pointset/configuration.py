@@ -64,7 +64,7 @@ else:
     Weightings = tuple[WeightsName | str, ...]  # for the command line, where a function cannot be given
 """Functions from logits to weights: one for all heads, or one per head."""
 Coverage = Literal["none", "seeds", "heads"]
-SeedSource = Literal["trained", "mean", "max", "statistics"]
+SeedSource = Literal["trained", "mean", "max"]
 InitialName = Literal["normal", "xavier"]
 DecoderName = Literal["released", "rff"]
 LocalFeatures = Literal["none", "upright", "invariant"]

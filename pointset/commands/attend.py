@@ -1,7 +1,7 @@
 """`pointset attend`: from a mesh or a point cloud to a picture of the attention of a trained model."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from cyclopts import Parameter
@@ -48,7 +48,7 @@ def attend(
     query: int | None = None,
     check_: Annotated[bool, Parameter(name="--check")] = False,
     live: bool = False,
-    bare: bool = False,
+    width: Literal["column", "page"] | None = None,
     points: PointCount | None = None,
     seed: int = 0,
     up: Up = "auto",
@@ -77,9 +77,9 @@ def attend(
         head: One head; default: all heads, or the first in a 3D file.
         query: Index of the query to show (an inducing point, seed or point); default: all, or the first in a 3D file.
         check_: Check which explanation is faithful: remove points in the order of attention, gradients, occlusion and
-            others, and print how far the probability falls; a page shows the curves too.
+            others, and print how far the probability falls.
         live: Write a page that runs the model, and other trained models of the package with the same classes.
-        bare: Draw a still picture without title and note.
+        width: Draw a still picture for a column (3.25 inches) or a page (6.75) of a paper, without title and note.
         points: Number of points to sample on the mesh, or to take of a cloud; default: the number of points in
             training, which gives the prediction of `pointset classify`.
         seed: Seed for sampling points on the mesh.
@@ -118,7 +118,7 @@ def attend(
         heading = f"Ask the models: {shape.name}"
         pointset.export.make_live_page(models, {shape.name: raw}, title=heading, camera=camera).save(output)
     elif output.suffix.lower() == ".html":
-        chosen |= {"layer": layer, "checks": checks, "classes": list(best.likeliest)}
+        chosen |= {"layer": layer, "classes": list(best.likeliest)}
         viz.make_page(maps, title=title, prediction=note, camera=camera, **chosen).save(output)
     else:
         if layer is None:  # the last that reads the points, or else pools them
@@ -128,7 +128,7 @@ def attend(
             shown = pointset.find_map(maps, layer=layer)
         if output.suffix.lower() in STILLS:
             named = f"{title}, {note}; {shown.layer}"
-            viz.save(viz.draw_maps(shown, camera=camera, title=named, bare=bare, **chosen), output)
+            viz.save(viz.draw_maps(shown, camera=camera, title=named, width=width, **chosen), output)
         else:
             viz.export_cloud(shown, loaded.raw, output, head or 0, query or 0, mesh=loaded.mesh, up=camera.up)
 
@@ -206,29 +206,26 @@ def _comparison(shape: Path, models: list[str], output: Path, reading: dict[str,
     from pointset.viz.camera import to_unit
 
     checked_suffix(output, (".html", *STILLS), "a comparison of models")
-    maps, lines, first = {}, [], None
+    maps: dict[str, Any] = {}
+    lines, clouds = [], []
     for model in models:
         trained = drawable(load_model(model), of_ensemble=True)
         reading["points"] = reading["points"] or trained.network.preparation.points
         seen = inspect_shape(trained.network, shape, **reading)
-        cloud = to_unit(np.asarray(seen.prepared.raw, np.float64), trained.network.preparation.up)
-        first = cloud if first is None else first
-        if first.shape != cloud.shape or np.abs(first - cloud).max() > SAME:
-            raise PointsetError(
-                f"{model} takes other points of the shape than {models[0]}: give --remove-outliers alike"
-            )
+        clouds.append(to_unit(np.asarray(seen.prepared.raw, np.float64), trained.network.preparation.up))
+        if clouds[0].shape != clouds[-1].shape or np.abs(clouds[0] - clouds[-1]).max() > SAME:
+            raise PointsetError(f"{model} takes other points of the shape than {models[0]}: give --remove-outliers")
         best, prediction = _predicted(trained, shape, seen)
         name = f"{trained.name}: {prediction}"
         maps[f"{name} ({len(maps) + 1})" if name in maps else name] = seen.maps
         lines.append({"model": trained.name, "prediction": best.likeliest[0][0], "confidence": best.likeliest[0][1]})
-    page = viz.make_page(maps, first, title=escaped(shape.name), up="z")
+    page = viz.make_page(maps, clouds[0], title=escaped(shape.name), up="z")
     if output.suffix.lower() == ".html":
         page.save(output)
-    else:
-        assert page.draw_still is not None
+    elif page.draw_still is not None:
         viz.save(page.draw_still(), output)
     text = [f"{shape.name}, by {name}" for name in maps]
-    return Result({"models": lines, "points": len(first), "output": str(output)}, *text, f"saved in {output}")
+    return Result({"models": lines, "points": len(clouds[0]), "output": str(output)}, *text, f"saved in {output}")
 
 
 def live_models(trained: Trained) -> list[Any]:

@@ -11,8 +11,7 @@ import inspect
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -21,11 +20,11 @@ from pointset.errors import PointsetError
 from pointset.nn.modules import MapKind, Side
 
 SIGNATURE = inspect.signature(nn.MultiheadAttention.forward)
-AGGREGATION = "AttentionalAggregation"
+AGGREGATION = "<class 'torch_geometric.nn.aggr.attention.AttentionalAggregation'>"
+"""The class as text: torch-geometric is imported only if a model contains one. `GlobalAttention` is this class."""
 
 
-@dataclass(frozen=True, eq=False)
-class Recorded:
+class Recorded(NamedTuple):
     """The weights of one call of a module."""
 
     layer: str
@@ -41,7 +40,7 @@ def hooked_modules(model: nn.Module) -> dict[str, nn.Module]:
     return {
         name: module
         for name, module in model.named_modules()
-        if isinstance(module, nn.MultiheadAttention) or _is_aggregation(module)
+        if isinstance(module, nn.MultiheadAttention) or AGGREGATION in map(str, type(module).__mro__)
     }
 
 
@@ -143,9 +142,3 @@ def kinds_by_size(records: Sequence[Recorded], sets: int, points: int) -> list[t
         else:
             kinds.append((record, "writes", "queries"))
     return kinds
-
-
-def _is_aggregation(module: nn.Module) -> bool:
-    """True for an attentional aggregation of torch-geometric, which may not be installed."""
-    kinds = type(module).__mro__
-    return any(kind.__name__ == AGGREGATION and kind.__module__.startswith("torch_geometric.") for kind in kinds)

@@ -1,8 +1,11 @@
-"""Which points a prediction depends on, or could: critical points, attention rollout, occlusion."""
+"""Which points a prediction depends on, or could: critical points, exact support, attention rollout, occlusion."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
@@ -12,6 +15,9 @@ from pointset.nn.layers import in_evaluation_mode
 from pointset.nn.pooling.statistics import MaxPool
 from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.predicting import predict
+
+LARGEST_CHANGE = 1e-4
+"""Of a logit, relative to the largest: sums over fewer points are rounded in another order."""
 
 
 def critical_points(model: nn.Module, points: Tensor) -> Tensor:
@@ -46,6 +52,91 @@ def critical_points(model: nn.Module, points: Tensor) -> Tensor:
     return torch.bincount(rows.argmax(dim=0).cpu(), minlength=len(points))
 
 
+@dataclass(frozen=True, eq=False)
+class Support:
+    """The support of one prediction."""
+
+    points: Bool[Tensor, " n"]
+    """True for points without which the logits could change."""
+    change: float
+    """Largest change of a logit when all other points are left out."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        return {"support": int(self.points.sum()), "points": len(self.points), "change": self.change}
+
+    def __str__(self) -> str:
+        count, all_points = int(self.points.sum()), len(self.points)
+        same = "are equal" if self.change == 0 else f"differ by at most {self.change:.0e}"
+        return f"support: {count:,} of {all_points:,} points; the logits without the others {same}"
+
+
+def exact_support(model: nn.Module, points: Float[Tensor, "n d"]) -> Support | None:
+    """Find the points on which a model's prediction for one cloud depends, and check it by leaving the others out.
+
+    A support exists where no encoder lets points interact and the pooling gives points a weight of exactly zero: those
+    that win no maximum, or that sparsemax leaves out. Local features are not computed again without the others.
+
+    A point is in the support if the pooled vectors have a gradient with respect to its encoded row: it is zero for a
+    row that wins no maximum, or that has a weight of zero under sparsemax.
+
+    Args:
+        model: a zoo model.
+        points: [n, d], prepared for the model; see `model.prepare`.
+
+    Returns:
+        The support; None if the model has none: all points have a weight, or points interact before the pooling.
+
+    Example:
+        >>> from pointset.explain import exact_support
+        >>> support = exact_support(pointset.create_model("rff-max", classes=2, dim=4), test.points[0])
+        >>> int(support.points.sum()) <= 4, support.change < 1e-5
+        (True, True)
+    """
+    cloud = as_cloud_of(model, points)
+    if not isinstance(model, SetClassifier):
+        return None
+    cloud = model.with_numbers(cloud[None].to(next(model.parameters()).device))
+    with in_evaluation_mode(model):
+        support = _rows_with_gradient(model, cloud)
+        if support.all() or not support.any():
+            return None
+        with torch.no_grad():
+            logits, without = model(cloud), model(cloud[:, support])
+    change = float((logits - without).abs().max())
+    if change > LARGEST_CHANGE * float(logits.abs().max()):
+        return None
+    return Support(support.cpu(), change)
+
+
+def _rows_with_gradient(model: SetClassifier, cloud: Tensor) -> Tensor:
+    """True [n] for the rows that have a gradient in the pooled vectors."""
+    with torch.enable_grad():
+        rows = model.encode(cloud).detach().requires_grad_()
+        pooled = model.pool(rows, None)
+        # Two directions: in one, the gradients of a row might cancel by chance.
+        generator = torch.Generator().manual_seed(0)
+        support = torch.zeros(cloud.shape[1], dtype=torch.bool, device=cloud.device)
+        for _ in range(2):
+            direction = torch.randn(pooled.shape, generator=generator).to(pooled)
+            (gradient,) = torch.autograd.grad(pooled, rows, direction, retain_graph=True)
+            support |= (gradient[0] != 0).any(dim=1)
+    return support
+
+
+def support_map(support: Support) -> AttentionMap:
+    """Return the support as an attention map with equal weights of its points, for figures.
+
+    Args:
+        support: what `exact_support` returns.
+
+    Returns:
+        A map of one head and one query over the points.
+    """
+    weights = support.points.float()
+    return AttentionMap("support", "support", (weights / weights.sum())[None, None], "keys")
+
+
 def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     """Attention rollout (Abnar and Zuidema, arXiv 2005.00928, section 3), from each pooled vector back to the points.
 
@@ -53,9 +144,8 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     writes reads for an ISAB, and the map itself for a SAB. The rows of the pooling are multiplied by the A' of all
     blocks, from the last to the first.
 
-    Rollout ignores values, feed-forward layers, norms, the real weight of the residual, and the other poolings of a
-    join such as max+pma. It shows from where attention could have taken the content of a pooled vector, not what the
-    prediction depends on: for that see `occlusion_influence`.
+    Rollout ignores values, feed-forward layers, norms, the real weight of the residual, and other joined poolings: it
+    shows from where attention could have taken a pooled vector, not what the prediction depends on.
 
     Args:
         maps: all maps of a model on one cloud, in the order of `attention_maps`.
@@ -82,10 +172,8 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     reads = {(index, block) for index, (kind, block) in enumerate(kinds) if kind == "reads"}
     writes = {(index - 1, block) for index, (kind, block) in enumerate(kinds) if kind == "writes"}
     for _, block in sorted(reads ^ writes):  # every ISAB has its two maps in succession
-        raise PointsetError(
-            f"{block}reads is not followed by {block}writes: rollout needs all maps of a model in their order; "
-            "for the encoder dumlp, which writes back without attention, use occlusion"
-        )
+        wrong = f"{block}reads is not followed by {block}writes: rollout needs all maps of a model in their order"
+        raise PointsetError(f"{wrong}; for the encoder dumlp, which writes back without attention, use occlusion")
     for entry in maps:
         if (entry.weights.sum(dim=-1) - 1).abs().max() > 1e-3 or entry.weights.min() < 0:
             raise PointsetError(f"rollout needs sums of 1, and rows of {entry.layer} do not sum to 1: use occlusion")
@@ -109,8 +197,8 @@ def occlusion_influence(
 ) -> Tensor:
     """Remove each point with its nearest neighbours, by masking them, and measure the change of the prediction.
 
-    In a dense cloud, the neighbours of a point can replace it, so a small patch is removed at a time, as Zeiler and
-    Fergus (arXiv 1311.2901, section 4.2) occlude squares of an image. The model is evaluated on n clouds.
+    Neighbours could replace a point, so a patch is removed at a time, as Zeiler and Fergus (arXiv 1311.2901, section
+    4.2) occlude squares of an image. The model is evaluated on n clouds.
 
     Args:
         model: called as `model(points [B, n, 3], mask [B, n]) -> logits [B, classes]`.

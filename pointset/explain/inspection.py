@@ -9,9 +9,9 @@ from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Prepared
 from pointset.errors import PointsetError
 from pointset.explain.faithfulness import Curves, check_explanations
+from pointset.explain.importance import Support, exact_support, support_map
 from pointset.explain.maps import AttentionMap
 from pointset.explain.recording import attention_maps, attentions
-from pointset.explain.support import Support, exact_support, support_map
 from pointset.zoo.classifiers import Classifier, SetClassifier
 from pointset.zoo.predicting import Prediction, list_clouds, padded_batches, predict
 
@@ -83,8 +83,7 @@ def _inspect(model: Classifier, prepared: Prepared, check: bool) -> Inspection:
         raise PointsetError("the model's logits are not finite: its training diverged, train it again")
     points = points_for(network, prepared.points)
     support = exact_support(network, points)
-    own = {"up": model.preparation.up, "points": points}
-    maps = [] if support is None else [replace(support_map(support), **own)]
+    maps = [] if support is None else [replace(support_map(support), up=model.preparation.up, points=points)]
     if support is None or any(True for _ in attentions(network)):
         maps += attention_maps(network, points)
     checks = check_explanations(network, [points]) if check else {}

@@ -93,7 +93,7 @@ def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) ->
 
 def mask_argument(model: nn.Module, points: Tensor, mask: Tensor | None) -> dict[str, Tensor] | None:
     """The mask of points by the name of the argument that takes it, see `attention_maps`; None if none takes it."""
-    _, *parameters = inspect.signature(model.forward).parameters.values() or [None]
+    parameters = list(inspect.signature(model.forward).parameters.values())[1:]
     named = [each for each in parameters if each.name in ("mask", *PADDING_MASKS)]
     required = [each for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
     chosen = next(iter([*named, *required[:1]]), None)

@@ -76,10 +76,8 @@ def specialisation(
 ) -> Specialisation:
     """Measure what the inducing points, or seeds, of one layer attend to, on some shapes of each class.
 
-    The similarity of two rows of attention is 1 - their total variation. Different shapes have no points in common, but
-    they are aligned; so their rows are compared as shares of attention in the cells of a grid over their common
-    bounding box. An inducing point has its own place if its regions on two shapes are more similar than the regions of
-    two different inducing points.
+    The similarity of two rows of attention is 1 - their total variation. Rows on different shapes, which are aligned,
+    are compared as shares of attention in the cells of a grid over their common bounding box.
 
     Args:
         model: a model with ISABs, or with pooling by attention.

@@ -32,10 +32,7 @@ EXAMPLE = (3, 37)
 
 
 class Pt2:
-    """A program of `torch.export`: used in Python with torch alone, or compiled by AOTInductor for C++.
-
-    In Python: `logits, probabilities = torch.export.load(file).module()(points)`.
-    """
+    """A program of `torch.export`: `logits, probabilities = torch.export.load(file).module()(points)`, also for C++."""
 
     suffix = ".pt2"
     title = "torch.export"
@@ -54,10 +51,7 @@ class Pt2:
 
 
 class Onnx:
-    """ONNX, for onnxruntime and other programs that read it.
-
-    Inputs are `points` and, if it was exported, `mask`; outputs are `logits` and `probabilities`.
-    """
+    """ONNX: inputs are `points` and, if it was exported, `mask`; outputs are `logits` and `probabilities`."""
 
     suffix = ".onnx"
     title = "ONNX"
@@ -67,14 +61,9 @@ class Onnx:
         """The content of the file."""
         count = len(program.graph_signature.user_inputs)
         with _quiet():
-            exported = torch.onnx.export(
-                program,
-                input_names=["points", "mask"][:count],
-                output_names=list(OUTPUTS),
-                dynamic_shapes=dynamic_shapes(count),
-                dynamo=True,
-                verbose=False,
-            )
+            names: dict[str, Any] = {"input_names": ["points", "mask"][:count], "output_names": list(OUTPUTS)}
+            sizes = dynamic_shapes(count)
+            exported = torch.onnx.export(program, **names, dynamic_shapes=sizes, dynamo=True, verbose=False)
         assert exported is not None, "without a file name, the exporter returns the program"
         exported.model.metadata_props[DESCRIPTION] = json.dumps(description, indent=2)
         return exported.model_proto.SerializeToString()
@@ -108,21 +97,14 @@ def format_of(path: Path) -> Pt2 | Onnx:
 
 
 class WithProbabilities(nn.Module):
-    """A model with logits and probabilities [B, classes] as outputs.
-
-    Probabilities are softmax(logits / temperature), with the temperature of each set as `predict` computes it: that of
-    the model, raised for out-of-distribution sets if the model has the statistics.
-
-    Args:
-        model: called as `model(points, mask) -> logits`.
-    """
+    """A model with two outputs [B, classes]: logits, and probabilities softmax(logits / temperature)."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, points: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return logits and probabilities; see the class."""
+        """Return logits and probabilities."""
         logits = self.model(points) if mask is None else self.model(points, mask)
         probabilities = (logits.double() / getattr(self.model, "temperature", 1.0)).softmax(dim=1)
         return logits, probabilities.to(logits.dtype)
@@ -130,8 +112,6 @@ class WithProbabilities(nn.Module):
 
 def record(model: nn.Module, inputs: int, mask: bool) -> ExportedProgram:
     """Export the program of a copy of a model, on the CPU in evaluation mode, for any number of sets of any size.
-
-    Attention, scores, norms and context models detect the export, and use the same operations for all sizes.
 
     The dynamic sizes are named (`Dim`) instead of inferred: if the computation of the model depends on them, torch then
     raises an error. Otherwise it would silently restrict the sizes of a .pt2 program, and ONNX would give wrong
@@ -158,27 +138,12 @@ def dynamic_shapes(count: int) -> tuple[dict[int, Dim], ...]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Hide torch's log messages and its warnings about its own code during an export; errors are still raised."""
-    loggers = [logging.getLogger(name) for name in TALKATIVE]
-    levels = [logger.level for logger in loggers]
+    """Hide what torch logs and warns of its own code during an export; errors are still raised."""
+    disabled = logging.root.manager.disable
     with warnings.catch_warnings(), redirect_stderr(io.StringIO()):  # after a failure, torch prints the graph
-        for message in OWN_WARNINGS:
-            warnings.filterwarnings("ignore", message)
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
+        warnings.simplefilter("ignore")
+        logging.disable(logging.WARNING)
         try:
             yield
         finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)
-
-
-TALKATIVE = (
-    "torch.onnx._internal.exporter._registration",  # "torchvision is not installed"
-    "torch.fx.experimental.symbolic_shapes",  # where in our code a size comes from
-)
-OWN_WARNINGS = (
-    r"`isinstance\(treespec, LeafSpec\)` is deprecated",  # torch.onnx of torch 2.13 copies its own old class
-    "# The axis name: .* will not be used",  # points and mask share their axes, as they should
-    "The tensor attributes .*_flat_weights",  # torch.export on the list of weights that nn.LSTM keeps (aggr.set2set)
-)
+            logging.disable(disabled)

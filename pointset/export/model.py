@@ -18,7 +18,6 @@ from pointset.errors import PointsetError
 from pointset.export.formats import OUTPUTS, RunModel, WithProbabilities, format_of, record
 from pointset.inputs import require_model
 from pointset.runs.atomic import write_atomically
-from pointset.runs.progress import progress_bar
 from pointset.training.descriptions import describe_model
 from pointset.zoo.abilities import check_export
 
@@ -43,13 +42,7 @@ NORMALIZATION_TEXTS = {
 }
 
 
-def export_model(
-    model: nn.Module,
-    path: str | Path,
-    *,
-    mask: bool = False,
-    progress: bool = True,
-) -> float:
+def export_model(model: nn.Module, path: str | Path, *, mask: bool = False) -> float:
     """Write a model for use without this package, and compare the file with the model.
 
     The input of the file is `points`, float32 [B, n, inputs] with any B and n from 1; its outputs are `logits` and
@@ -61,7 +54,6 @@ def export_model(
         path: *.pt2 for `torch.export`, *.onnx for ONNX; the folder must exist, an existing file is replaced.
         mask: add the input `mask`, bool [B, n], True at real points; a set without real points gives the logits of an
             empty set.
-        progress: show what is being done.
 
     Returns:
         The largest difference between an output of the file and the model's, on the batches `CHECKED`.
@@ -77,36 +69,25 @@ def export_model(
     """
     require_model(model)
     path = Path(path)
-    form = format_of(path)
-    name = _name(model)
+    form, name = format_of(path), _name(model)
     check_export(model)
-    text = export_metadata(model, mask)
+    fault = "depends on sizes or content of sets"
+    try:
+        program = record(model, _inputs(model), mask)
+        fault = "has an operation without a translation"
+        content = form.write(program, export_metadata(model, mask))
+    except Exception as error:  # torch.export raises many types of exceptions
+        what = f"{name} cannot be exported as {form.title} by torch {torch.__version__}: its computation {fault}"
+        raise PointsetError(f"{what} ({_in_short(error)})") from error
     differences: list[float] = []
-    with progress_bar("", "step", 2 + len(CHECKED), show=progress, leave=False) as bar:
-        bar.set_description_str("recording the program")
-        try:
-            program = record(model, _inputs(model), mask)
-        except Exception as error:  # torch.export raises many types of exceptions
-            fault = f"depends on sizes or content of sets in a way that torch {torch.__version__} cannot export"
-            raise PointsetError(f"{name} cannot be exported: its computation {fault} ({_in_short(error)})") from error
-        bar.update()
-        bar.set_description_str(f"writing {form.title}")
-        try:
-            content = form.write(program, text)
-        except Exception as error:
-            fault = f"torch {torch.__version__} does not support an operation ({_in_short(error)})"
-            raise PointsetError(f"{name} cannot be exported as {form.title}: {fault}") from error
-        bar.update()
 
-        def write(temporary: Path) -> None:
-            bar.set_description_str("comparing the file with the model")
-            temporary.write_bytes(content)
-            exported, eager = form.open(temporary), WithProbabilities(copy.deepcopy(model).cpu().float()).eval()
-            for sets, points in CHECKED:
-                differences.append(_difference(eager, exported, _example(model, sets, points, mask), path))
-                bar.update()
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(content)
+        exported, eager = form.open(temporary), WithProbabilities(copy.deepcopy(model).cpu().float()).eval()
+        for sets, points in CHECKED:
+            differences.append(_difference(eager, exported, _example(model, sets, points, mask), path))
 
-        write_atomically(path, write)
+    write_atomically(path, write)
     return max(differences)
 
 
@@ -126,10 +107,9 @@ def export_metadata(model: nn.Module, mask: bool) -> dict[str, Any]:
     text["logits"] = "output: float32 [batch, classes]"
     text["probabilities"] = "output: float32 [batch, classes], softmax(logits / temperature)"
     text["temperature"] = getattr(model, "temperature", 1.0)
-    classes, preparation = getattr(model, "classes", None), getattr(model, "preparation", None)
-    if classes:
+    if classes := getattr(model, "classes", None):
         text["classes"] = list(classes)
-    if preparation is not None:
+    if (preparation := getattr(model, "preparation", None)) is not None:
         how = preparation.normalize
         text["normalize"] = f"{how}: {NORMALIZATION_TEXTS[how]}, before the points are given"
         if preparation.features:
@@ -140,10 +120,8 @@ def export_metadata(model: nn.Module, mask: bool) -> dict[str, Any]:
         text["preparation"] = dataclasses.asdict(preparation)
     if getattr(model, "local_features", "none") != "none":
         text["local_features"] = "the file computes the local features from the points"
-    return text | {
-        "model": describe_model(model),
-        "made_by": f"pointset {pointset.__version__}, torch {torch.__version__}",
-    }
+    made_by = f"pointset {pointset.__version__}, torch {torch.__version__}"
+    return text | {"model": describe_model(model), "made_by": made_by}
 
 
 def _example(model: nn.Module, sets: int, points: int, mask: bool) -> tuple[Tensor, ...]:

@@ -130,10 +130,8 @@ class Multihead(nn.Module):
 def changed_options(options: Any, changes: Mapping[str, Any]) -> AttentionOptions:
     """Options of an attention block with changes by name; raises an InputError if they are of another type."""
     if not isinstance(options, AttentionOptions):
-        raise InputError(
-            f"options must be AttentionOptions, got {quoted(options)}, of type {type(options).__name__}: give heads, "
-            "norm, form, ... by name, as in heads=8"
-        )
+        wrong = f"{quoted(options)}, of type {type(options).__name__}"
+        raise InputError(f"options must be AttentionOptions, got {wrong}: give heads, norm, ... by name, as in heads=8")
     return options.changed(changes) if changes else options
 
 

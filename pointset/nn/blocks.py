@@ -190,9 +190,7 @@ class PMA(nn.Module):
     """Pooling by multihead attention, PMA_k(Z) = MAB(S, rFF(Z)): k seeds S read the set.
 
     Form "reference" omits the rFF, as the authors did in every run. With a `seed_source` other than "trained", the
-    seeds are linear functions of statistics of Z instead of trained vectors (`PooledSeeds`). With constrained
-    weights and `coverage`, the seeds, or the heads, share an upper bound on the total weight of each row
-    (`pointset.nn.weights`).
+    seeds are linear functions of the pooled Z instead of trained vectors (`PooledSeeds`).
 
     Z [B, n, dim] with a mask [B, n] (True at real rows) gives [B, k, dim].
 
@@ -225,9 +223,8 @@ class PMA(nn.Module):
     ) -> None:
         super().__init__()
         options = changed_options(options, changes)
-        trained = seed_source == "trained"
-        self.seeds = nn.Parameter(initial_rows(seeds, dim, initial)) if trained else None
-        self.pooled_seeds = None if trained else PooledSeeds(dim, seeds, seed_source)
+        self.seeds = nn.Parameter(initial_rows(seeds, dim, initial)) if seed_source == "trained" else None
+        self.pooled_seeds = None if seed_source == "trained" else PooledSeeds(dim, seeds, seed_source)
         self.feed_forward = rff(dim, dim) if options.form == "paper" else nn.Identity()
         self.mab = MAB(dim, dim, dim, options)
 
@@ -238,46 +235,32 @@ class PMA(nn.Module):
 
 
 def initial_rows(rows: int, dim: int, initial: InitialName) -> Float[Tensor, "1 rows dim"]:
-    """Initial inducing points or seeds: "normal" (independent, unit variance) or "xavier".
+    """Initial inducing points or seeds: "normal" (independent, unit variance), or "xavier", as in the released code.
 
-    "xavier" is xavier_uniform_ on [1, m, d], as in the released code. Its bound, sqrt(6 / (m d + d)), treats m as a
-    number of features, so the rows are nearly equal at first; see `ModelOptions`.
+    The bound of xavier_uniform_ on [1, m, d], sqrt(6 / (m d + d)), treats m as a number of features, so the rows are
+    nearly equal at first.
     """
-    if initial == "xavier":
-        return nn.init.xavier_uniform_(torch.empty(1, rows, dim))
-    return torch.randn(1, rows, dim)
-
-
-SEED_STATISTICS: dict[SeedSource, tuple[StatisticName, ...]] = {
-    "mean": ("mean",),
-    "max": ("max",),
-    "statistics": ("mean", "max", "min", "deviation"),
-}
+    return nn.init.xavier_uniform_(torch.empty(1, rows, dim)) if initial == "xavier" else torch.randn(1, rows, dim)
 
 
 class PooledSeeds(nn.Module):
-    """S_t = statistic_t(Z) W_t + b_t for k seeds, which use the statistics of the source in turn.
+    """S_t = statistic(Z) W_t + b_t for k seeds: linear functions of a pooled set.
 
     Args:
         dim: width d of Z and of the seeds.
         seeds: number k of seeds.
-        source: "mean", "max" or "statistics".
+        statistic: the statistic of each feature, "mean" or "max".
 
     Example:
         >>> pointset.nn.PooledSeeds(16, 2)(torch.rand(3, 100, 16)).shape
         torch.Size([3, 2, 16])
     """
 
-    def __init__(self, dim: int, seeds: int, source: SeedSource = "mean") -> None:
+    def __init__(self, dim: int, seeds: int, statistic: StatisticName = "mean") -> None:
         super().__init__()
-        cycle = SEED_STATISTICS[source]
-        self.statistics = tuple(cycle[seed % len(cycle)] for seed in range(seeds))
-        """The statistic of each seed."""
+        self.statistic = statistic
         self.maps = nn.Linear(dim, seeds * dim)
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B k d"]:
         """Return the seeds of each set; the mask is True at real rows."""
-        pooled = {name: STATISTICS[name](Z, mask) for name in dict.fromkeys(self.statistics)}
-        rows = torch.cat([pooled[name] for name in self.statistics], dim=1)
-        maps, bias = self.maps.weight.unflatten(0, (rows.shape[1], -1)), self.maps.bias.unflatten(0, rows.shape[1:])
-        return torch.einsum("bkd,ked->bke", rows, maps) + bias
+        return self.maps(STATISTICS[self.statistic](Z, mask)).unflatten(2, (-1, Z.shape[2])).squeeze(1)

@@ -1,4 +1,4 @@
-"""PointNet and DGCNN, for comparison with the zoo, built from torch-geometric's layers.
+"""PointNet and DGCNN, built from torch-geometric's layers.
 
 Both work on the real rows of all sets, concatenated, so padding affects neither the results nor the batch statistics.
 An exported PointNet keeps the padding; DGCNN, whose graph depends on the points, is not exported.

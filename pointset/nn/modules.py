@@ -67,11 +67,7 @@ class Pooling(SetModule):
 
 
 class OneRowPool(Pooling):
-    """Base class: Z [B, n, d], mask [B, n] -> [B, 1, e]; zeros for an empty set.
-
-    A subclass implements `pooled` for sets with and without padding. It computes in float32 or float64: a sum of ones
-    in bfloat16 would stop growing at 256.
-    """
+    """Base class of poolings to one row, in float32 or float64: a sum of ones in bfloat16 would stop growing at 256."""
 
     options_used: ClassVar[tuple[str, ...] | None] = ()
     export = True

@@ -102,10 +102,8 @@ class Builder:
         except TypeError as error:
             if not self.entry.user_defined:
                 raise
-            raise PointsetError(
-                f"{self.entry.kind} {self.entry.name!r} cannot be built ({error}): give its class a `build` that calls "
-                "the constructor"
-            ) from error
+            wrong = f"{self.entry.kind} {self.entry.name!r} cannot be built ({error})"
+            raise PointsetError(f"{wrong}: give its class a `build` that calls the constructor") from error
 
 
 REGISTERED: dict[tuple[Kind, str], Entry] = {}

@@ -56,8 +56,7 @@ class Weights(nn.Module):
         self.names = options.functions * (options.heads // len(options.functions))
         self.all_softmax = set(self.names) == {"softmax"}
         self.functions = {name: function_of(name) for name in dict.fromkeys(self.names) if name not in WEIGHTS}
-        modules = [function for function in self.functions.values() if isinstance(function, nn.Module)]
-        self.modules_of_functions = nn.ModuleList(modules)
+        self.modules_of_functions = nn.ModuleList(f for f in self.functions.values() if isinstance(f, nn.Module))
         self.bound, self.coverage = options.bound, options.coverage
         self.dropout = Dropout(options.attention_dropout)
 
@@ -76,9 +75,8 @@ class Weights(nn.Module):
         return self.dropout(self._by_head(self.names, logits, keep, self.bound / _keys(logits, keep)))
 
     def extra_repr(self) -> str:
-        """The names of the functions, and the bound if it is used."""
-        bound = f", bound={self.bound}, coverage={self.coverage}" if set(self.names) & BOUNDED else ""
-        return ", ".join(sorted({name_of(name) for name in self.names})) + bound
+        """The names of the functions."""
+        return ", ".join(sorted({name_of(name) for name in self.names}))
 
     def _by_head(self, names: Sequence[Weighting], logits: Tensor, keep: Tensor | None, upper: Tensor) -> Tensor:
         if len(set(names)) > 1:
@@ -107,8 +105,7 @@ class Weights(nn.Module):
 def _keys(logits: Tensor, keep: Tensor | None) -> Tensor:
     """Number of real keys of each set, in a shape that broadcasts with the logits; 1 for an empty set."""
     dtype = torch.promote_types(logits.dtype, torch.float32)  # bfloat16 has exact integers only up to 256
-    if keep is None:
-        return logits.new_full((1, 1, 1, 1), max(1, logits.shape[-1]), dtype=dtype)
+    keep = torch.ones_like(logits[:1, :1, :1], dtype=torch.bool) if keep is None else keep
     return keep.sum(dim=-1, keepdim=True).clamp(min=1).to(dtype)
 
 
@@ -117,10 +114,8 @@ def function_of(weights: Weighting) -> Callable[..., Any]:
     if isinstance(weights, str):
         registered = registry.REGISTERED.get(("weights", weights))
         if registered is None:
-            raise PointsetError(
-                f"no weights function is called {quoted(weights)}: use {', '.join(WEIGHTS)}, or first run the code "
-                "that registers it with pointset.register_weights"
-            )
+            remedy = f"use {', '.join(WEIGHTS)}, or first run the code that registers it with pointset.register_weights"
+            raise PointsetError(f"no weights function is called {quoted(weights)}: {remedy}")
         weights = registered.module
         assert not isinstance(weights, str)
     if isinstance(weights, type):

@@ -1,12 +1,12 @@
 from .camera import Camera as Camera
+from .charts import draw_specialisation as draw_specialisation
 from .clouds import draw_clouds as draw_clouds
 from .export import export_cloud as export_cloud
 from .gallery import gallery as gallery
 from .html_page import Page as Page
+from .maps import draw_importance as draw_importance
 from .maps import draw_instances as draw_instances
 from .maps import draw_maps as draw_maps
-from .maps import draw_pooling_comparison as draw_pooling_comparison
 from .maps import draw_reads_and_writes as draw_reads_and_writes
 from .page import make_page as make_page
-from .specialisation import draw_specialisation as draw_specialisation
 from .writing import save as save

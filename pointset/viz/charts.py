@@ -8,14 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
+from numpy.typing import NDArray
 
-from pointset.errors import escaped
+from pointset.errors import PointsetError, escaped
 from pointset.viz.color import COLORS, FAINT, INK
 from pointset.viz.writing import as_png
 
@@ -46,7 +48,7 @@ class Picture(Figure):
             super().savefig(fname, **options)
 
     def _repr_png_(self) -> bytes:
-        return as_png(self, DPI)
+        return as_png(self, DPI, colors=256)  # more cannot be distinguished, and take four times the bytes
 
 
 def shorten(name: str, width: float, size: float) -> str:
@@ -189,3 +191,56 @@ def pair_legend(styles: Mapping[tuple[str, str], Mapping[str, Any]]) -> dict[str
         if pooling  # empty for a whole model
     }
     return {**colors, **markers}
+
+
+def draw_specialisation(
+    trained: Mapping[str, Any],
+    control: Mapping[str, Any],
+    *,
+    descriptions: Mapping[str, str] | None = None,
+    title: str = "Do inducing points specialise?",
+) -> Picture:
+    """Draw measures of each head and inducing point, for a trained and an untrained model.
+
+    Args:
+        trained: values [heads, inducing points] (or a vector) of each measure, by name.
+        control: the same measures of the untrained model.
+        descriptions: the meaning of measures, such as {"entropy": "1 = reads all points alike"}.
+        title: title of the picture.
+
+    Raises:
+        PointsetError: the two do not have the same measures, or no measures.
+    """
+    if not trained or set(trained) != set(control):
+        names = f"{', '.join(trained) or 'none'} and {', '.join(control) or 'none'}"
+        raise PointsetError(f"trained and control must have the same measures, at least one, got {names}")
+    note = "one dot per head (colour) and inducing point; bar: median"
+    figure, panels = make_panels(len(trained), len(trained), 3.0, title=title, note=note)
+    heads = 1
+    for axes, name in zip(panels, trained, strict=True):
+        pair = [np.atleast_2d(np.asarray(values[name], dtype=np.float64)) for values in (trained, control)]
+        heads = max(heads, *(len(values) for values in pair))
+        _draw_measure(axes, pair)
+        description = textwrap.fill((descriptions or {}).get(name, ""), 95 // len(trained))
+        axes.set_title(f"{name}\n{description}", fontsize=8)
+    if heads > 1:
+        marker = {"marker": "o", "ls": "", "markersize": 4}
+        with_legend(figure, {f"head {head}": {"color": COLORS[head % len(COLORS)], **marker} for head in range(heads)})
+    return figure
+
+
+def _draw_measure(axes: Axes, pair: list[NDArray[np.float64]]) -> None:
+    for x, values in enumerate(pair):
+        head = np.arange(len(values))[:, None] + np.zeros(values.shape, dtype=int)
+        # Multiples of the golden ratio spread the dots of a column evenly, without randomness.
+        offsets = ((np.arange(values.size) * 0.618034) % 1 - 0.5) * 0.55
+        colors = [COLORS[h % len(COLORS)] for h in head.ravel()]
+        axes.scatter(x + offsets, values.ravel(), s=13, c=colors, alpha=0.75, linewidths=0)
+        axes.plot([x - 0.38, x + 0.38], [float(np.nanmedian(values))] * 2, color=INK, linewidth=1.6)
+    everything = np.concatenate([values.ravel() for values in pair])
+    if np.nanmin(everything) >= 0 and np.nanmax(everything) <= 1:
+        axes.set_ylim(-0.03, 1.03)
+    axes.set_xlim(-0.6, 1.6)
+    label_axes(axes, "", "")
+    axes.set_xticks([0, 1], ["trained", "untrained"], fontsize=8)
+    axes.grid(visible=False, axis="x")

@@ -70,19 +70,6 @@ def scale_for(values: Values) -> Scale:
     return attention_scale(reach_of(values))
 
 
-def count_scale(top: int) -> Scale:
-    """A linear scale for counts from 0 to `top`; points with a count above 0 are drawn over those with 0."""
-
-    def positions(values: Values) -> Values:
-        return np.where(values > 0, 0.3 + 0.7 * np.minimum(values / top, 1.0), 0.0)
-
-    def emphasis(values: Values) -> Values:
-        return np.where(values > 0, 0.65 + 0.35 * np.minimum(values / top, 1.0), 0.0)
-
-    ticks = [(float(positions(np.array(count))), f"{count}") for count in sorted({0, 1, top})]
-    return Scale(positions, attention_ramp(), emphasis, ticks)
-
-
 def signed_scale(reach: float) -> Scale:
     """A linear scale for signed changes from `-reach` to `reach`, purple over grey to orange."""
     # Darker, so that the middle is grey, not the white of the background.

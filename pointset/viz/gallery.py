@@ -69,7 +69,7 @@ def gallery(
         'gallery.html'
     """
     network: Any = network_of(model) if hasattr(model, "preparation") else model  # type: ignore[arg-type]
-    sets = shapes if isinstance(shapes, PointSets) else _as_sets(network, shapes)
+    sets = shapes if isinstance(shapes, PointSets) else _as_sets(network, shapes, most)
     rows = choose_evenly(sets.labels.numpy(), most)
     if not len(rows):
         raise PointsetError(f"{sets.name} has no shapes: give at least one")
@@ -99,12 +99,13 @@ def gallery(
         "first": max((i for i, attention in enumerate(maps[0]) if attention.kind == "reads"), default=len(maps[0]) - 1),
         "scores": SCORES,
     }
-    return Page(html=page_of(WEB / "gallery.html", title, content, panels=()), height=800)
+    return Page(html=page_of(WEB / "gallery.html", title, content), height=800)
 
 
-def _as_sets(model: Any, shapes: Any) -> PointSets:
-    """Shapes without labels, prepared by the model, as sets of one class."""
-    clouds = [model.prepare(shape).points[:, : model.inputs] for shape in list_clouds(shapes, None, model.inputs)]
+def _as_sets(model: Any, shapes: Any, most: int) -> PointSets:
+    """The first shapes without labels, prepared by the model, as sets of one class."""
+    listed = list_clouds(shapes, None, model.inputs)[:most]
+    clouds = [model.prepare(shape).points[:, : model.inputs] for shape in listed]
     return from_arrays(clouds, [0] * len(clouds), classes=["shapes"], normalize="none", up=model.preparation.up)
 
 

@@ -71,10 +71,10 @@ class Page:
         return {"text/html": frame + hidden, "image/png": png, "text/plain": repr(self)}
 
 
-def page_of(template: Path, title: str, content: dict[str, Any], **values: Any) -> str:
+def page_of(template: Path, title: str, content: dict[str, Any]) -> str:
     """The HTML of a page from its template, and the script and style sheet beside it if there are any.
 
-    A template extends page.html, and fills it with `values`. The script reads `content` as JSON from the element
+    A template extends page.html. The script reads `content` as JSON from the element
     `data`. The content security policy allows only this script and this style, by their digests, and no network.
     """
     start = template.with_suffix(".mjs")
@@ -90,8 +90,8 @@ def page_of(template: Path, title: str, content: dict[str, Any], **values: Any) 
     environment = Environment(
         loader=FileSystemLoader([template.parent, WEB]), trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    common = {"title": title, "style": style, "script": script, "data": data, "policy": policy}
-    return environment.get_template(template.name).render(common, **values)
+    values = {"title": title, "style": style, "script": script, "data": data, "policy": policy}
+    return environment.get_template(template.name).render(values)
 
 
 def script_of(start: Path) -> str:

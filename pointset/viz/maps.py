@@ -1,4 +1,4 @@
-"""Still pictures of attention maps and of what a pooling uses; on scales of attention, 1 is uniform."""
+"""Still pictures of attention maps and of the importance of points; on scales of attention, 1 is uniform."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera, Up, camera_of
 from pointset.viz.charts import Picture, shorten
 from pointset.viz.clouds import Line, Panel, add_bar, draw_into, draw_lines
-from pointset.viz.color import Scale, count_scale, scale_for, signed_scale
+from pointset.viz.color import Scale, scale_for, signed_scale
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, cloud_of, finite_numbers, point_rows
 
 MOST_PANELS = 8
 BAR_LABEL = "attention relative to uniform attention (1 = uniform)"
 ENTROPY_TEXT = "small number: entropy (1 = uniform, 0 = one point)"
-DIFFER = "; differ: among the maps of a head (0 = alike, 1 = apart)"
 PaperWidth = Literal["column", "page"]
 PAPER_WIDTHS = {"column": 3.25, "page": 6.75}
 """Widths in inches of a column and of a page of a paper."""
@@ -40,7 +39,6 @@ def draw_maps(
     up: Up | None = None,
     camera: Camera | None = None,
     title: str | None = None,
-    bare: bool = False,
     width: PaperWidth | None = None,
     ax: Axes | Sequence[Axes] | None = None,
 ) -> Figure:
@@ -54,8 +52,7 @@ def draw_maps(
         up: the upward axis of the points; None means that of the camera, or of the model's preparation.
         camera: the camera of all panels.
         title: title of the picture.
-        bare: leave title and note out.
-        width: "column" (3.25 inches) or "page" (6.75) of a paper; implies `bare`.
+        width: "column" (3.25 inches) or "page" (6.75) of a paper, without title and note.
         ax: draw into these axes of an existing figure, one per panel, without title, note and colour bar.
 
     Returns:
@@ -76,11 +73,10 @@ def draw_maps(
         return "" if one_head else f"head {head}"
 
     if len(chosen) >= max(len(chosen_heads), 2):
-        difference = rows.difference(chosen)
         for head in chosen_heads:
-            lines += _lines([panel(head, row, f"{row}") for row in chosen], label_of(head), difference[head])
+            lines += _lines([panel(head, row, f"{row}") for row in chosen], label_of(head))
         per = rows.row_name if one_head else f"head and {rows.row_name}"
-        note = f"one panel per {per}; {ENTROPY_TEXT}{DIFFER}"
+        note = f"one panel per {per}; {ENTROPY_TEXT}"
     else:  # more heads than rows: wide pictures are easier to read than tall ones
         for row in chosen:
             label = f"{rows.row_name.split()[-1]} {row}" if len(chosen) > 1 else ""
@@ -91,7 +87,7 @@ def draw_maps(
         axes = list(np.ravel(np.asarray(ax, dtype=object)))
         draw_into(axes, [panel for line in lines for panel in line.panels], camera)
         return axes[0].get_figure(root=True)
-    return _finished(lines, camera, title or f"{rows.layer}: {MEANINGS[rows.kind]}", note, scale, width, bare)
+    return _finished(lines, camera, title or f"{rows.layer}: {MEANINGS[rows.kind]}", note, scale, width)
 
 
 def draw_reads_and_writes(
@@ -104,7 +100,6 @@ def draw_reads_and_writes(
     up: Up | None = None,
     camera: Camera | None = None,
     title: str | None = None,
-    bare: bool = False,
     width: PaperWidth | None = None,
 ) -> Picture:
     """Draw both maps of one ISAB: what inducing points read, and below it which points read them back.
@@ -115,7 +110,7 @@ def draw_reads_and_writes(
         points: see `draw_maps`.
         head: index of the head. (The heads of the two maps are independent.)
         queries: indices of inducing points; None means the sharpest, and 5 that differ most from those before.
-        up, camera, title, bare, width: see `draw_maps`.
+        up, camera, title, width: see `draw_maps`.
 
     Raises:
         PointsetError: the maps are not of kinds "reads" and "writes" or do not fit the cloud, or the
@@ -131,10 +126,10 @@ def draw_reads_and_writes(
     lines = []
     for side in both:
         panels = [_panel(side, cloud, scale, head, row, f"{row}") for row in chosen]
-        lines += _lines(panels, side.kind, side.difference(chosen)[head])
+        lines += _lines(panels, side.kind)
     title = title or f"{reads.layer}, {writes.layer}: what inducing points read, and which points read them back"
-    note = f"one column per inducing point of head {head}; {ENTROPY_TEXT}{DIFFER}"
-    return _finished(lines, camera, title, note, scale, width, bare)
+    note = f"one column per inducing point of head {head}; {ENTROPY_TEXT}"
+    return _finished(lines, camera, title, note, scale, width)
 
 
 def draw_instances(
@@ -147,7 +142,6 @@ def draw_instances(
     up: Up | None = None,
     camera: Camera | None = None,
     title: str | None = None,
-    bare: bool = False,
     width: PaperWidth | None = None,
 ) -> Picture:
     """Draw one head and one or several queries of the same attention on several shapes, such as instances of a class.
@@ -158,7 +152,7 @@ def draw_instances(
         head: index of the head.
         query: index of the inducing point or seed, or several: one line of panels each.
         names: one name per cloud, drawn above it.
-        up, camera, title, bare, width: see `draw_maps`.
+        up, camera, title, width: see `draw_maps`.
 
     Raises:
         PointsetError: clouds is empty, the numbers of maps, names and clouds differ, the maps are of different
@@ -194,7 +188,7 @@ def draw_instances(
         lines += _lines(panels, f"{first.row_name.split()[-1]} {one}" if several else "")
     named = f"{first.row_name}{'s' * several} {', '.join(map(str, queries))}"
     title = title or f"{first.layer}, head {head}, {named}, on {len(shapes)} shapes"
-    return _finished(lines, camera, title, f"{MEANINGS[first.kind]}; {ENTROPY_TEXT}", scale, width, bare)
+    return _finished(lines, camera, title, f"{MEANINGS[first.kind]}; {ENTROPY_TEXT}", scale, width)
 
 
 def draw_sharpest(
@@ -209,84 +203,67 @@ def draw_sharpest(
         lines.append(Line(shorten(name, 1.3, 7.5), panels))
     row_name = next(iter(models.values())).row_name
     note = f"the sharpest maps of each model: head · {row_name}; {ENTROPY_TEXT}"
-    return _finished(lines, camera, title, note, scale, None, bare=False)
+    return _finished(lines, camera, title, note, scale, None)
 
 
 def _finished(
-    lines: Sequence[Line], camera: Camera, title: str, note: str, scale: Scale, width: PaperWidth | None, bare: bool
+    lines: Sequence[Line], camera: Camera, title: str, note: str, scale: Scale, width: PaperWidth | None
 ) -> Picture:
     """The picture of lines of panels with one colour bar; for a paper without title, note and entropies."""
     if width is not None:
         check("width", width, PaperWidth)
-        lines = [Line(line.label.split("\n")[0], [replace(panel, note="") for panel in line.panels]) for line in lines]
-    if bare or width is not None:
-        title, note = "", ""
+        lines = [Line(line.label, [replace(panel, note="") for panel in line.panels]) for line in lines]
+        title = note = ""
     picture = draw_lines(lines, camera, title, note, None if width is None else PAPER_WIDTHS[width])
     add_bar(picture, picture.axes, scale, BAR_LABEL)
     return picture
 
 
-def draw_pooling_comparison(
+def draw_importance(
     points: Any,
+    values: Mapping[str, Any],
     *,
-    critical: Any = None,
-    pools: Any = None,
-    influence: Any = None,
     up: Up | None = None,
     camera: Camera | None = None,
-    title: str = "Which points the pooling uses",
+    title: str = "Importance of points",
 ) -> Picture:
-    """Draw up to three measures of the importance of points side by side, each with its own colour bar.
+    """Draw several measures of the importance of points side by side, each with its own colour bar.
+
+    Values with negative ones, such as `occlusion_influence`, have a linear scale; others, such as attention and
+    `critical_points`, that of attention: their sum is shared by the points, and 1 is an equal share.
 
     Args:
         points: [n, 3], one cloud.
-        critical: [n], the number of features for which a max pooling selects each point.
-        pools: [n], the attention of a seed of PMA over the points; sums to 1.
-        influence: [n], the decrease of the class score when a point is removed.
+        values: by the title of a panel: [n], the importance of each point.
         up: the upward axis of the points; None means that of the camera.
         camera: the camera of all panels.
         title: title of the picture.
 
     Raises:
-        PointsetError: none of the three is given, or one does not have n finite values.
+        PointsetError: there are no values, or some are not n finite numbers.
     """
     cloud, camera = as_cloud(points), camera_of(camera, up, "z")
-    measures = {"critical": critical, "pools": pools, "influence": influence}
-    vectors = {name: _vector(name, values, len(cloud)) for name, values in measures.items() if values is not None}
-    if not vectors:
-        raise PointsetError("give at least one of critical, pools and influence: got none")
-    described = {name: _described(name, vector) for name, vector in vectors.items()}
-    headings = {"critical": "max: critical points", "pools": "PMA: attention", "influence": "occlusion: influence"}
-    panels = [Panel(cloud, values, scale, headings[name], note) for name, (values, scale, note, _) in described.items()]
-    note = "one shape, one camera; each panel has its own scale"
-    picture = draw_lines([Line("", panels)], camera, title, note)
-    for axes, (_, scale, _, label) in zip(picture.axes, described.values(), strict=True):
-        add_bar(picture, [axes], scale, label)
+    if not values:
+        raise PointsetError("values are missing: give at least one measure of importance")
+    panels = [_importance(name, vector, cloud) for name, vector in values.items()]
+    picture = draw_lines([Line("", panels)], camera, title, "one shape, one camera; each panel has its own scale")
+    for axes, panel in zip(picture.axes, panels, strict=True):
+        add_bar(picture, [axes], panel.scale, "share (1 = equal)" if panel.scale.has_rings else "change")
     return picture
 
 
-def _described(name: str, values: NDArray[np.float64]) -> tuple[NDArray[Any], Scale, str, str]:
-    """The values to draw, their scale, the note above the panel and the label of the colour bar."""
-    if name == "critical":
-        note = f"{int((values > 0).sum())} of {len(values)} points"
-        return values, count_scale(max(int(values.max()), 1)), note, "features that select the point"
-    if name == "pools":
-        if not np.isclose(values.sum(), 1, atol=1e-3):
-            raise PointsetError(f"pools sums to {values.sum():.4g}: give one row of attention, which sums to 1")
-        relative = values * len(values)
-        share = np.sort(values)[-int(np.ceil(0.05 * len(values))) :].sum()
-        return relative, scale_for(relative), f"top 5 % get {share:.0%}", BAR_LABEL
-    reach = float(np.quantile(np.abs(values), 0.99)) or float(np.abs(values).max()) or 1.0
-    return values, signed_scale(reach), f"largest {values.max():+.2g}", "fall of the class score without the point"
-
-
-def _vector(name: str, values: Any, n: int) -> NDArray[np.float64]:
-    vector = finite_numbers(name, values)
+def _importance(name: str, values: Any, cloud: NDArray[np.float64]) -> Panel:
+    vector, n = finite_numbers(name, values), len(cloud)
     if vector.shape != (n,):
         raise PointsetError(f"{name} must have one value per point, [{n}], got {list(vector.shape)}")
     if not np.isfinite(vector).all():
         raise PointsetError(f"{name} has a value that is not finite, at point {int(np.argmin(np.isfinite(vector)))}")
-    return vector
+    if (vector < 0).any():
+        reach = float(np.quantile(np.abs(vector), 0.99)) or float(np.abs(vector).max())
+        return Panel(cloud, vector, signed_scale(reach), name, f"largest {vector.max():+.2g}")
+    shares = vector * n / (vector.sum() or 1.0)
+    top = np.sort(shares)[-int(np.ceil(0.05 * n)) :].sum() / n
+    return Panel(cloud, shares, scale_for(shares), name, f"top 5 % get {top:.0%}")
 
 
 def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
@@ -303,10 +280,9 @@ def _panel(rows: PointRows, cloud: NDArray[np.float64], scale: Scale, head: int,
     return Panel(cloud, rows.values[head, row], scale, name, f"{rows.entropy[head, row]:.2f}", rows.mark(row))
 
 
-def _lines(panels: Sequence[Panel], label: str = "", difference: float = np.nan) -> list[Line]:
+def _lines(panels: Sequence[Panel], label: str = "") -> list[Line]:
     """Panels in lines of nearly equal length, at most `MOST_PANELS` each; the first has the label."""
     count = -(-len(panels) // MOST_PANELS)
     length = -(-len(panels) // count)
-    label += "" if np.isnan(difference) else f"\ndiffer {difference:.2f}"
     starts = range(0, len(panels), length)
     return [Line("" if i else label, panels[i : i + length]) for i in starts]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from pointset.errors import PointsetError, quoted
-from pointset.explain.faithfulness import REMOVED_SHARES, Curves
 from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera, Up, camera_of, to_unit
-from pointset.viz.color import COLORS, HOLLOW, attention_scale, reach_of
+from pointset.viz.color import HOLLOW, attention_scale, reach_of
 from pointset.viz.html_page import WEB, Page, as_base64, page_of, view_content
 from pointset.viz.maps import draw_maps, draw_sharpest
 from pointset.viz.rows import MEANINGS, PointRows, chosen_rows, cloud_of, point_rows
@@ -63,7 +63,6 @@ def make_page(
     queries: Sequence[int] | None = None,
     up: Up | None = None,
     camera: Camera | None = None,
-    checks: Mapping[str, Curves] | None = None,
 ) -> Page:
     """Make a page of all maps on one cloud [n, 3].
 
@@ -83,8 +82,6 @@ def make_page(
             kind and number of rows; None means all, or 16 distant points if the queries are points.
         up: the upward axis of the points; None means that of the camera, or of the model's preparation.
         camera: the first view.
-        checks: curves of explanations, as `pointset.explain.faithfulness.check_explanations` gives them, to be drawn
-            below the maps.
 
     Returns:
         The page, for saving or for showing in a notebook.
@@ -127,10 +124,12 @@ def make_page(
     }
     options: dict[str, Any] = {"camera": camera, "title": title}
     if len(names) > 1:
-        draw_still = partial(draw_sharpest, {names[i]: rows for i, rows in groups[first]}, cloud, **options)
+        draw_still: Callable[[], Figure] = partial(
+            draw_sharpest, {names[i]: rows for i, rows in groups[first]}, cloud, **options
+        )
     else:
         draw_still = partial(draw_maps, models[names[0]][first], cloud, heads=heads, queries=queries, **options)
-    return Page(html=page_of(WEB / "page.html", title, content, panels=_panels(checks or {})), draw_still=draw_still)
+    return Page(html=page_of(WEB / "page.html", title, content), draw_still=draw_still)
 
 
 def _paired(models: Sequence[Sequence[PointRows]]) -> list[list[tuple[int, PointRows]]]:
@@ -162,7 +161,6 @@ def _layer(parts: Sequence[Shown]) -> dict[str, Any]:
         "rows": most,
         "marks": rows.kind == "self",
         "entropy": np.round(np.concatenate([part.entropy for part in parts]), 3).tolist(),
-        "differences": [] if most < 2 or len(parts) > 1 else np.round(rows.difference(parts[0].chosen), 3).tolist(),
         "reach": float(np.log2(reach)),
         "low": low,
         "high": high,
@@ -202,29 +200,3 @@ def _first(groups: Sequence[Sequence[tuple[int, PointRows]]], layer: str | None,
     if of_queries and readers:
         return readers[-1]
     return pooling[-1] if pooling else min(sharpest, key=sharpest.__getitem__)
-
-
-def _panels(checks: Mapping[str, Curves]) -> list[dict[str, Any]]:
-    """The panels of deletion and insertion curves: the mean over shapes of each explanation, as points of SVG lines."""
-    return [
-        {
-            "title": title,
-            "lines": [
-                {
-                    "name": name,
-                    "color": "#888888" if name == "random" else COLORS[index % len(COLORS)],
-                    "note": f"{100 * curves.areas[title].mean():.0f} %",
-                    "points": _polyline(getattr(curves, title).mean(axis=0)),
-                }
-                for index, (name, curves) in enumerate(checks.items())
-            ],
-        }
-        for title in ("deletion", "insertion")
-        if checks
-    ]
-
-
-def _polyline(probabilities: NDArray[np.float64]) -> str:
-    """The points of a curve in a panel of 240 x 120 units; see page.html."""
-    pairs = zip(REMOVED_SHARES, probabilities.tolist(), strict=True)
-    return " ".join(f"{share * 240:.1f},{(1 - probability) * 120:.1f}" for share, probability in pairs)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from pointset.data.axes import Axis
+from pointset.data.axes import UP_TO_Z
 from pointset.data.options import Preparation
 from pointset.data.point_sets import PointSets
 from pointset.data.preparation import prepare
@@ -22,6 +23,7 @@ from pointset.data.sampling import farthest_points
 from pointset.errors import PointsetError, described
 from pointset.explain.maps import AttentionMap
 from pointset.inputs import InputError
+from pointset.viz.camera import Up
 from pointset.zoo.predicting import list_clouds
 
 ROW_NAMES = {
@@ -59,16 +61,7 @@ class PointRows:
     @cached_property
     def entropy(self) -> NDArray[np.float64]:
         """Normalised entropy over the points, [heads, rows]: 1 is uniform, 0 is a single point."""
-        return self._over_points(self.values).entropy().numpy()
-
-    def difference(self, chosen: Sequence[int]) -> NDArray[np.float64]:
-        """The mean total variation between two of the chosen rows, [heads]: 0 if all are equal, NaN for one."""
-        rows = self.values[:, list(chosen)]
-        shares = rows / np.maximum(rows.sum(axis=2, keepdims=True), np.finfo(float).tiny)
-        return self._over_points(shares).row_distance().numpy()
-
-    def _over_points(self, rows: NDArray[np.float64]) -> AttentionMap:
-        return AttentionMap(self.layer, "reads", torch.from_numpy(rows), "keys")
+        return AttentionMap(self.layer, "reads", torch.from_numpy(self.values), "keys").entropy().numpy()
 
     def mark(self, row: int) -> int | None:
         """The index of the point that a row belongs to, if queries are points, else None."""
@@ -124,20 +117,20 @@ def chosen_rows(rows: PointRows, points: NDArray[np.float64], chosen: Sequence[i
 
 def cloud_of(points: Any, attention: AttentionMap | None) -> NDArray[np.float64]:
     """The cloud of a picture: the points as given, or if they are None those for which the map was computed."""
+    points = getattr(attention, "points", None) if points is None else points
     if points is None:
-        if getattr(attention, "points", None) is None:
-            raise InputError("points are missing: give the cloud [n, 3] for which the map was computed")
-        points = attention.points[..., :3]
-    return as_cloud(points)
+        raise InputError("points are missing: give the cloud [n, 3] for which the map was computed")
+    return as_cloud(points[..., :3] if isinstance(points, Tensor) else points)
 
 
-def clouds_of(shapes: Any, up: Axis = "z") -> list[NDArray[np.float64]]:
+def clouds_of(shapes: Any, up: Up = "z") -> list[NDArray[np.float64]]:
     """The clouds [n, 3] of what `model.predict` takes, such as files; of a mesh 1,024 points, with `up` up."""
     if isinstance(shapes, PointSets):
         return [as_cloud(shapes[row][0][:, :3]) for row in range(len(shapes))]
-    read = Preparation(up=up)
-    listed = list_clouds(shapes, None, 3)
-    return [as_cloud(prepare(one, read).raw if isinstance(one, str | Path | Mesh | Cloud) else one) for one in listed]
+    listed, files = list_clouds(shapes, None, 3), str | Path | Mesh | Cloud
+    turned = np.array(UP_TO_Z[up])
+    read = (prepare(one, Preparation()).raw @ turned if isinstance(one, files) else one for one in listed)
+    return [as_cloud(cloud) for cloud in read]
 
 
 def finite_numbers(name: str, values: Any) -> NDArray[np.float64]:

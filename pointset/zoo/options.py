@@ -70,8 +70,7 @@ class ModelOptions(Checked):
     """Dropout on the pooled vectors; None takes `dropout`, as published. If the head has a hidden layer, `dropout`
     applies after that layer."""
     pool_seeds: SeedSource = "trained"
-    """The seeds of PMA: trained vectors, or computed from the set: its "mean", "max", or
-    "statistics" (mean, maximum, minimum and standard deviation in turn, one per seed)."""
+    """The seeds of PMA: trained vectors, or linear functions of the "mean" or the "max" of each feature of the set."""
     initial: InitialName = "normal"
     """Initial inducing points and seeds: "normal" (unit variance) or "xavier" (as released, nearly equal rows)."""
     head: DecoderName = "released"

@@ -29,7 +29,7 @@ from pointset.evaluation import Evaluation, evaluate
 from pointset.evaluation.costs import multiply_adds
 from pointset.evaluation.predictions import validation_temperature
 from pointset.evaluation.robustness import robustness_of
-from pointset.explain.support import exact_support
+from pointset.explain.importance import exact_support
 from pointset.runs import records
 from pointset.training.checkpoints import as_safetensors
 from pointset.training.descriptions import Weights

@@ -20,7 +20,7 @@ from pointset.data.arrays import from_arrays
 from pointset.data.dataset import load_dataset
 from pointset.data.point_sets import PointSets
 from pointset.evaluation import evaluate
-from pointset.explain.support import exact_support
+from pointset.explain.importance import exact_support
 from pointset.runs.atomic import write_atomically
 from pointset.training.fine_tuning import transfer_recipe
 from pointset.training.fitting import fit

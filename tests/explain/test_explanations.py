@@ -13,9 +13,8 @@ from torch import nn
 import pointset
 from pointset import PointsetError, attention_maps
 from pointset.explain.faithfulness import EXPLANATIONS, check_explanations
-from pointset.explain.importance import critical_points, occlusion_influence, rollout
+from pointset.explain.importance import critical_points, exact_support, occlusion_influence, rollout, support_map
 from pointset.explain.inspection import network_of
-from pointset.explain.support import exact_support, support_map
 from pointset.zoo.models import ensemble_of
 
 FEW = 17

@@ -98,7 +98,7 @@ class Plain(torch.nn.Module):
 def test_a_model_without_a_preparation_is_reported_at_the_first_evaluate_or_predict(make):
     X = np.random.default_rng(0).normal(size=(8, 30, 3)) + 5
     sets, model = pointset.from_arrays(X, [0, 1] * 4), make()
-    with pytest.warns(UserWarning, match=r"no preparation: it gets sets with normalize='unit-sphere'"):
+    with pytest.warns(UserWarning, match=r"no preparation, and the sets have normalize='unit-sphere'"):
         pointset.evaluate(model, sets)
     if hasattr(model, "predict"):
         with pytest.warns(UserWarning, match="no preparation: points are not normalised"):

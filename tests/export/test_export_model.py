@@ -84,7 +84,7 @@ RECORDED = [
     *((name, {}) for name in EVERY_PART),
     ("rff-aggr.set2set", {}),
     ("isab4-max+pma2", {}),
-    ("isab4-pma3", {"form": "paper", "norm": "set", "prenorm": True, "pool_seeds": "statistics", "scale": "head"}),
+    ("isab4-pma3", {"form": "paper", "norm": "set", "prenorm": True, "pool_seeds": "max", "scale": "head"}),
     ("isab70-max", {"norm": "batch", "score": "bilinear", "trained_temperature": True}),
     ("rffp-mean", {"layers": 2, "norm": "batch"}),
     ("rff-pma", {"heads": 2, "score": "additive", "weights": ("csoftmax", "csparsemax"), "coverage": "heads"}),
@@ -237,8 +237,8 @@ class Looks(nn.Module):
 @pytest.mark.parametrize("module", [Counts, Looks])
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_a_module_that_looks_at_sizes_or_data_is_refused(module, suffix, tmp_path, capfd):
-    with pytest.raises(PointsetError, match=f"{module.__name__} cannot be exported: its computation depends on"):
-        export_model(module(), tmp_path / f"m{suffix}", progress=False)
+    with pytest.raises(PointsetError, match=f"{module.__name__} cannot be exported as .*: its computation depends on"):
+        export_model(module(), tmp_path / f"m{suffix}")
     assert list(tmp_path.iterdir()) == []
     assert capfd.readouterr() == ("", "")
 
@@ -248,7 +248,7 @@ def test_an_operator_without_onnx_translation_is_named(tmp_path):
         def forward(self, points):
             return torch.special.bessel_j0(points).sum(dim=1)
 
-    with pytest.raises(PointsetError, match=r"Bessel cannot be exported as ONNX: .*bessel_j0"):
+    with pytest.raises(PointsetError, match=r"Bessel cannot be exported as ONNX by .*bessel_j0"):
         export_model(Bessel(), tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from pointset.nn.fast import kernels, tiles
 from pointset.nn.fast import writing as fast_writing
 from pointset.nn.fast.absorbed import Projection, absorbed, absorbed_in_tiles, read_plainly, read_sets
 from pointset.nn.fast.kernels import fused
-from pointset.nn.fast.writing import Keys, Projections, write_plainly, write_rows
+from pointset.nn.fast.writing import write_plainly, write_rows
 from pointset.nn.scores import SCORES, BilinearScore, DotScore
 from pointset.nn.simplex import BOUNDED, WEIGHTS, constrained_sparsemax
 
@@ -323,22 +324,22 @@ def written_inputs(sets: int = SETS, rows: int = ROWS) -> tuple[Tensor, ...]:
     return tuple(normal(*size, seed=seed) for seed, size in enumerate(sizes))
 
 
-def written(write):
-    return lambda X, K, V, *maps: write(X, Keys(K, V), Projections(*maps), 2)
-
-
 @pytest.mark.parametrize("rows", [0, 1, 3, 23])
 def test_writing(small_tiles, rows):
-    expected, found = (gradients(written(write), written_inputs(rows=rows)) for write in (write_plainly, write_rows))
+    expected, found = (
+        gradients(partial(write, heads=2), written_inputs(rows=rows)) for write in (write_plainly, write_rows)
+    )
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     with torch.no_grad():
-        torch.testing.assert_close(written(write_rows)(*written_inputs(rows=rows)), expected[0], rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(
+            partial(write_rows, heads=2)(*written_inputs(rows=rows)), expected[0], rtol=1e-12, atol=1e-12
+        )
 
 
 @pytest.mark.slow
 def test_second_derivatives(small_tiles):
     inputs = tuple(part.requires_grad_() for part in written_inputs(2, 3))
-    assert torch.autograd.gradgradcheck(written(write_rows), inputs, fast_mode=True)
+    assert torch.autograd.gradgradcheck(partial(write_rows, heads=2), inputs, fast_mode=True)
     inputs = (normal(2, 3, 6).requires_grad_(), normal(4, 6, seed=1).requires_grad_())
     assert torch.autograd.gradgradcheck(read_sets, inputs)
 
@@ -348,7 +349,7 @@ def test_the_tiled_way_is_chosen(monkeypatch):
     model, taken = create_model("isab3-pma", classes=5, dim=32), []
 
     def watched(call):
-        return lambda *arguments: taken.append(call.__name__) or call(*arguments)
+        return lambda *arguments, **named: taken.append(call.__name__) or call(*arguments, **named)
 
     monkeypatch.setattr("pointset.nn.fast.absorbed.read_sets", watched(read_sets))
     monkeypatch.setattr(fast_writing, "write_rows", watched(write_rows))

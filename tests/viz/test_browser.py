@@ -496,7 +496,7 @@ def test_points_can_be_removed_and_restored(asked):
     assert tab.inner_text("#left") == "30 of 60 points"
 
 
-def test_patches_are_removed_in_turn_also_on_a_phone(asked):
+def test_the_number_of_points_is_chosen_also_on_a_phone(asked):
     tab = asked.tab
     tab.evaluate("() => { const e = document.getElementById('points'); e.value = 0; e.oninput(); }")
     asked.tab.evaluate(ANSWER)
@@ -505,8 +505,6 @@ def test_patches_are_removed_in_turn_also_on_a_phone(asked):
         tab.evaluate("(at) => { const e = document.getElementById('drop'); e.value = at; e.oninput(); }", share)
         asked.tab.evaluate(ANSWER)
         assert tab.inner_text("#fault") == fault
-    tab.keyboard.press("o")
-    asked.until("Boolean(document.getElementById('progress').textContent.startsWith('coloured'))")
     assert tab.locator("#sides .chart polyline").count() == 2
     tab.set_viewport_size({"width": 390, "height": 844})
     tab.emulate_media(color_scheme="dark", reduced_motion="reduce")

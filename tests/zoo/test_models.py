@@ -43,7 +43,7 @@ OPTIONS = [
     {"weights": "csparsemax", "coverage": "seeds", "bound": 1.0},
     {"weights": "csoftmax", "coverage": "heads", "bound": 1.5},
     {"pool_seeds": "mean"},
-    {"pool_seeds": "statistics"},
+    {"pool_seeds": "max"},
     {"initial": "xavier"},
     {"head": "rff"},
     {"layers": 3},

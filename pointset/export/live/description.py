@@ -60,12 +60,11 @@ subclass has the form of its base class."""
 def describe_model(model: nn.Module) -> dict[str, Any]:
     """Describe a classifier as plain data for JavaScript.
 
-    The logits of the data are divided by the model's temperature for the set, as `predict` divides them. Weights are
-    rounded to 16 bits (`as_float16`). The pretrained models of this package are stored with 16 bits anyway.
+    Weights are rounded to 16 bits (`as_float16`), as those of the pretrained models of this package are.
 
     Returns:
-        `name`, `inputs`, `classes`, `normalize`, `up`, `points`, the modules `encoder`, `pool` and `head`, `weights`
-        (all arrays, concatenated, in base 64), and `arrays`, the position of each array in the weights.
+        `name`, `inputs`, `classes`, `normalize`, `up`, `points`, `temperature`, the modules `encoder`, `pool` and
+        `head`, `weights` (all arrays in base 64), and `arrays`, the position of each array in the weights.
 
     Raises:
         PointsetError: a module has no JavaScript form (the message names it), or a weight is not finite.
@@ -79,19 +78,16 @@ def describe_model(model: nn.Module) -> dict[str, Any]:
             f"{name} rotates shapes to their axes ({preparation.normalize}), which a page cannot: draw without --live"
         )
     describer = Describer(model)
+    features = [] if model.numbers is None else [describer.describe(model.numbers, "numbers")]
     tree = {
         "name": name,
         "inputs": model.inputs,
-        "normalize": preparation.normalize,
-        "up": preparation.up,
-        "points": preparation.points,
+        **{field: getattr(preparation, field) for field in ("normalize", "up", "points")},
         "classes": list(model.classes or []),
-        "encoder": [
-            *([] if model.numbers is None else [describer.describe(model.numbers, "numbers")]),
-            *describer.describe_all(model.encoder, "encoder"),
-        ],
+        "encoder": features + describer.describe_all(model.encoder, "encoder"),
         "pool": describer.describe(model.pool, "pool"),
-        "head": describer.tempered(describer.describe(model.head, "head"), model.temperature),
+        "temperature": model.temperature,
+        "head": describer.describe(model.head, "head"),
         "arrays": describer.arrays,
     }
     return tree | {"weights": base64.b64encode(describer.content).decode()}
@@ -142,12 +138,10 @@ class Describer:
             return {"kind": "Sequential", "modules": self.describe_all(module.children())}
         if isinstance(module, Masked):
             return self.describe(module.rowwise, "rowwise")
-        if isinstance(module, NormedLayers):
-            # Linear layers, each followed by a norm, with ReLUs between them; a stem also ends with one.
+        if isinstance(module, NormedLayers):  # with ReLUs between the layers; a stem also ends with one
             pairs = zip(module.linear, module.norm, strict=True)
             layers = [layer for linear, norm in pairs for layer in (nn.ReLU(), linear, norm)][1:]
-            modules = self.describe_all(layers + [nn.ReLU()] * isinstance(module, Stem))
-            return {"kind": "Sequential", "modules": modules}
+            return self._description(nn.Sequential(*layers, *[nn.ReLU()] * isinstance(module, Stem)))
         if isinstance(module, MAB) and module.form == "paper":
             raise self.unsupported('has the form "paper"')
         if isinstance(module, PMA) and module.pooled_seeds is not None:
@@ -184,13 +178,6 @@ class Describer:
         if module in self.attending:
             values["map"] = self.attending[module]
         return {"kind": known.__name__} | values
-
-    def tempered(self, head: dict[str, Any], temperature: float) -> dict[str, Any]:
-        """A head that ends in a linear layer, with the temperature of `predict`."""
-        if temperature == 1.0:
-            return head
-        *before, last = head["modules"]
-        return {"kind": "Tempered", "before": before, "last": last, "temperature": temperature}
 
     def array(self, tensor: Tensor) -> dict[str, int]:
         """Add an array to the weights, and return the reference to it."""

@@ -82,7 +82,7 @@ def make_live_page(
         "models": [model | {"name": model.pop("label", model["name"])} for model in described],
         "shapes": [_shape(name, cloud) for name, cloud in clouds.items()],
     }
-    return Page(html=page_of(WEB / "live.html", title, content, panels=()), height=900)
+    return Page(html=page_of(WEB / "live.html", title, content), height=900)
 
 
 def _shape(name: str, cloud: Any) -> dict[str, Any]:

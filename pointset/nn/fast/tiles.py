@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,13 +41,6 @@ def may_tile(*tensors: Tensor) -> bool:
     return have_values(*tensors) and not torch.is_autocast_enabled("cpu")
 
 
-class Tile(NamedTuple):
-    """Some of the sets, or a part of one set; `rows` are its rows in X [B n, d]."""
-
-    sets: slice
-    rows: slice
-
-
 def whole_sets(sets: int, numbers: int) -> Iterator[slice]:
     """Tiles of whole sets with this many numbers each; a set larger than a tile is one tile."""
     together = max(1, tile_size() // max(1, numbers))
@@ -55,14 +48,14 @@ def whole_sets(sets: int, numbers: int) -> Iterator[slice]:
         yield slice(start, min(sets, start + together))
 
 
-def parts_of_sets(sets: int, length: int, width: int) -> Iterator[Tile]:
-    """Tiles for row-wise operations: sets larger than a tile are split."""
+def parts_of_sets(sets: int, length: int, width: int) -> Iterator[tuple[slice, slice]]:
+    """Tiles for row-wise operations, sets and their rows in X [B n, d]: sets larger than a tile are split."""
     most = max(1, tile_size() // width)
     for chosen in whole_sets(sets, length * width):
         first, last = chosen.start * length, chosen.stop * length
         step = most if chosen.stop - chosen.start == 1 else max(1, last - first)
         for start in range(first, last, step):
-            yield Tile(chosen, slice(start, min(start + step, last)))
+            yield chosen, slice(start, min(start + step, last))
 
 
 def softmax_backward(g: Tensor, A: Tensor) -> Tensor:

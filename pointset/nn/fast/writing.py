@@ -2,38 +2,21 @@
 
     H = Q + concat_j(softmax(Q_j K_j^T) V_j),  Q = X W^Q + b^Q;   O = H + ReLU(H W + b)
 
-The backward pass keeps only H, O and the weights [h, n, m]: Q is H minus the values read, and the ReLU was open where
-O > H.
+Functions take the rows X [B, n, d_in], the scaled keys K and values V [B, m, d] of each set, and two linear maps as in
+torch, Wq [d, d_in], bq, W [d, d] and b. The backward pass keeps only H, O and the weights [h, n, m]: Q is H minus the
+values read, and the ReLU was open where O > H.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from pointset.nn.fast.kernels import FEW_KEYS, is_plain
-from pointset.nn.fast.tiles import Scratch, Tile, in_tiles, may_tile, parts_of_sets, softmax_backward
+from pointset.nn.fast.tiles import Scratch, in_tiles, may_tile, parts_of_sets, softmax_backward
 from pointset.nn.scores import join_heads, split_heads
-
-
-class Keys(NamedTuple):
-    """Keys and values of each set."""
-
-    K: Float[Tensor, "B m d"]
-    """Scaled keys."""
-    V: Float[Tensor, "B m d"]
-    """Values."""
-
-
-class Projections(NamedTuple):
-    """The two linear maps of the block, as in torch: y = x W^T + b."""
-
-    query: Float[Tensor, "d d_in"]
-    query_bias: Float[Tensor, " d"]
-    feed: Float[Tensor, "d d"]
-    feed_bias: Float[Tensor, " d"]
 
 
 def may_write_in_tiles(mab: Any, X: Tensor, Y: Tensor) -> bool:
@@ -49,56 +32,54 @@ def may_write_in_tiles(mab: Any, X: Tensor, Y: Tensor) -> bool:
 def write_in_tiles(mab: Any, X: Float[Tensor, "B n d_in"], Y: Float[Tensor, "B m d_y"]) -> Float[Tensor, "B n d"]:
     """MAB(X, Y) tile by tile."""
     attention, feed = mab.multihead, mab.feed_forward[0]
-    K = attention.score.keys(split_heads(attention.key(Y), attention.heads))
-    maps = Projections(attention.query.weight, attention.query.bias, feed.weight, feed.bias)
-    return write_rows(X, Keys(join_heads(K), attention.value(Y)), maps, attention.heads)
+    K = join_heads(attention.score.keys(split_heads(attention.key(Y), attention.heads)))
+    maps = attention.query.weight, attention.query.bias, feed.weight, feed.bias
+    return write_rows(X, K, attention.value(Y), *maps, heads=attention.heads)
 
 
-def write_rows(X: Float[Tensor, "B n d_in"], keys: Keys, maps: Projections, heads: int) -> Float[Tensor, "B n d"]:
+def write_rows(X: Tensor, K: Tensor, V: Tensor, *maps: Tensor, heads: int) -> Float[Tensor, "B n d"]:
     """O [B, n, d]; each row reads the m keys of its set."""
-
-    def plain(X: Tensor, K: Tensor, V: Tensor, *maps: Tensor) -> Tensor:
-        return write_plainly(X, Keys(K, V), Projections(*maps), heads)
-
-    return in_tiles(partial(_write, heads=heads), partial(_backward, heads=heads), plain, X, *keys, *maps)
+    forward, backward, plain = (partial(f, heads=heads) for f in (_write, _backward, write_plainly))
+    return in_tiles(forward, backward, plain, X, K, V, *maps)
 
 
-def write_plainly(X: Float[Tensor, "B n d_in"], keys: Keys, maps: Projections, heads: int) -> Float[Tensor, "B n d"]:
+def write_plainly(
+    X: Tensor, K: Tensor, V: Tensor, Wq: Tensor, bq: Tensor, W: Tensor, b: Tensor, *, heads: int
+) -> Float[Tensor, "B n d"]:
     """The definition of `write_rows` in plain torch operations; used for second derivatives."""
-    Q = X @ maps.query.mT + maps.query_bias
-    H = Q + torch.cat([torch.softmax(q @ k.mT, dim=-1) @ v for q, k, v in _heads(heads, Q, *keys)], dim=-1)
-    return H + torch.relu(H @ maps.feed.mT + maps.feed_bias)
+    Q = X @ Wq.mT + bq
+    H = Q + torch.cat([torch.softmax(q @ k.mT, dim=-1) @ v for q, k, v in _heads(heads, Q, K, V)], dim=-1)
+    return H + torch.relu(H @ W.mT + b)
 
 
-def _write(X: Tensor, *given: Tensor, keeps: bool, heads: int) -> tuple[Tensor, ...]:
+def _write(
+    X: Tensor, K: Tensor, V: Tensor, Wq: Tensor, bq: Tensor, W: Tensor, b: Tensor, *, keeps: bool, heads: int
+) -> tuple[Tensor, ...]:
     """The forward pass; keeps H and O [B n, d], and the weights [B n * h * m]."""
-    keys, maps = Keys(*given[:2]), Projections(*given[2:])
-    (B, n), m = X.shape[:2], keys.K.shape[1]
-    rows = X.flatten(0, 1)
-    O = rows.new_empty(B * n, len(maps.feed))  # noqa: E741  the papers' letter
+    (B, n), m, rows = X.shape[:2], K.shape[1], X.flatten(0, 1)
+    O = rows.new_empty(B * n, len(W))  # noqa: E741  the papers' letter
     hidden, weights = (torch.empty_like(O), O.new_empty(B * n * heads * m)) if keeps else (O[:0], O[:0])
     attended, fed, scratch = Scratch(O), Scratch(O), Scratch(O)
-    for tile in parts_of_sets(B, n, O.shape[1]):
-        o, sets = O[tile.rows], tile.sets.stop - tile.sets.start
+    for sets, part in parts_of_sets(B, n, O.shape[1]):
+        o, count = O[part], sets.stop - sets.start
         if keeps:
-            H, A = hidden[tile.rows], _weights(weights, tile, heads, m)
+            H, A = hidden[part], _weights(weights, sets, part, heads, m)
         else:
-            H, A = attended(*o.shape), scratch(heads, sets, len(o) // sets, m)
-        _attend(rows, keys, maps, tile, H, A)
-        torch.add(H, torch.addmm(maps.feed_bias, H, maps.feed.mT, out=fed(*o.shape)).relu_(), out=o)
+            H, A = attended(*o.shape), scratch(heads, count, len(o) // count, m)
+        torch.addmm(bq, rows[part], Wq.mT, out=H)
+        _attend(H, K[sets], V[sets], A)
+        torch.add(H, torch.addmm(b, H, W.mT, out=fed(*o.shape)).relu_(), out=o)
     return O.unflatten(0, (B, n)), hidden, O, weights
 
 
-def _attend(X: Tensor, keys: Keys, maps: Projections, tile: Tile, H: Tensor, weights: Tensor) -> None:
-    """Fill H [rows, d] and the weights [h, sets, n, m] of a tile."""
-    torch.addmm(maps.query_bias, X[tile.rows], maps.query.mT, out=H)
-    rows = H.unflatten(0, (weights.shape[1], -1))
-    parts = _heads(len(weights), rows, keys.K[tile.sets], keys.V[tile.sets])
-    for A, (Q, K, _) in zip(weights, parts, strict=True):
-        torch.bmm(Q, K.mT, out=A)
+def _attend(H: Tensor, K: Tensor, V: Tensor, weights: Tensor) -> None:
+    """Add the values read to the queries H [rows, d], and fill the weights [h, sets, n, m]."""
+    parts = _heads(len(weights), H.unflatten(0, (weights.shape[1], -1)), K, V)
+    for A, (q, k, _) in zip(weights, parts, strict=True):
+        torch.bmm(q, k.mT, out=A)
     torch.softmax(weights, dim=-1, out=weights)
-    for A, (Q, _, V) in zip(weights, parts, strict=True):
-        _add_product(Q, A, V)
+    for A, (q, _, v) in zip(weights, parts, strict=True):
+        _add_product(q, A, v)
 
 
 def _add_product(out: Tensor, A: Tensor, B: Tensor) -> None:
@@ -117,33 +98,31 @@ def _heads(heads: int, *parts: Tensor) -> list[tuple[Tensor, ...]]:
     return list(zip(*(part.chunk(heads, dim=-1) for part in parts), strict=True))
 
 
-def _weights(kept: Tensor, tile: Tile, heads: int, keys: int) -> Tensor:
+def _weights(kept: Tensor, sets: slice, part: slice, heads: int, keys: int) -> Tensor:
     """The weights of a tile, a view [h, sets, n, m] of `kept`."""
     size = heads * keys
-    return kept[tile.rows.start * size : tile.rows.stop * size].view(heads, tile.sets.stop - tile.sets.start, -1, keys)
+    return kept[part.start * size : part.stop * size].view(heads, sets.stop - sets.start, -1, keys)
 
 
-def _backward(gO: Tensor, for_rows: bool, X: Tensor, *given: Tensor, heads: int) -> tuple[Tensor | None, ...]:
-    keys, maps, (hidden, O, weights) = Keys(*given[:2]), Projections(*given[2:6]), given[6:]  # noqa: E741
+def _backward(gO: Tensor, for_rows: bool, *given: Tensor, heads: int) -> tuple[Tensor | None, ...]:
+    X, K, V, Wq, bq, W, b, hidden, O, weights = given  # noqa: E741
     (B, n), rows, gO = X.shape[:2], X.flatten(0, 1), gO.flatten(0, 1).contiguous()
     gX = torch.empty_like(rows) if for_rows else None
-    gK, gV = (torch.zeros_like(part) for part in keys)
-    gWq, gbq, gW, gb = (torch.zeros_like(part) for part in maps)
+    gK, gV, gWq, gbq, gW, gb = (torch.zeros_like(one) for one in (K, V, Wq, bq, W, b))
     fed, attended, scratch = Scratch(gO), Scratch(gO), Scratch(gO)
-    for tile in parts_of_sets(B, n, hidden.shape[1]):
-        g, H = gO[tile.rows], hidden[tile.rows]
-        gT = torch.sub(O[tile.rows], H, out=fed(*H.shape))
+    for sets, part in parts_of_sets(B, n, hidden.shape[1]):
+        g, H = gO[part], hidden[part]
+        gT = torch.sub(O[part], H, out=fed(*H.shape))
         gT.sign_().mul_(g)  # the ReLU was open where O > H
         gW.addmm_(gT.mT, H)
         gb += gT.sum(dim=0)
-        gH = torch.addmm(g, gT, maps.feed, out=attended(*H.shape))
-        A = _weights(weights, tile, heads, keys.K.shape[1])
-        of_sets = [part[tile.sets] for part in (*keys, gK, gV)]
-        _attend_backward(A, scratch(*A.shape), gH, H, *of_sets)
-        gWq.addmm_(gH.mT, rows[tile.rows])
+        gH = torch.addmm(g, gT, W, out=attended(*H.shape))
+        A = _weights(weights, sets, part, heads, K.shape[1])
+        _attend_backward(A, scratch(*A.shape), gH, H, K[sets], V[sets], gK[sets], gV[sets])
+        gWq.addmm_(gH.mT, rows[part])
         gbq += gH.sum(dim=0)
         if gX is not None:
-            torch.mm(gH, maps.query, out=gX[tile.rows])
+            torch.mm(gH, Wq, out=gX[part])
     return None if gX is None else gX.view_as(X), gK, gV, gWq, gbq, gW, gb
 
 

@@ -1,7 +1,4 @@
-"""The aggregations of torch-geometric as poolings, by their name there: "softmax", "powermean", "set2set", ...
-
-torch-geometric is imported only when such a pooling is used.
-"""
+"""The aggregations of torch-geometric as poolings, by their name there: "softmax", "powermean", "set2set", ..."""
 
 from typing import Any
 
@@ -30,9 +27,8 @@ KEPT_ROWS = 16
 class AggregationPool(OneRowPool):
     """An aggregation of torch-geometric as a pooling: Z [B, n, d], mask [B, n] -> [B, 1, d'].
 
-    Padded rows are removed before torch-geometric gets the rows, in float32 at least: sums over bfloat16 rows would
-    stop growing at 256 rows. An empty set gives zeros. The width d' depends on the aggregation: d for most, 2 d for
-    "set2set", 3 d for "quantile" (quartiles), 16 d for "sort".
+    Padded rows are removed before torch-geometric gets the rows. An empty set gives zeros. The width d' depends on the
+    aggregation: d for most, 2 d for "set2set", 3 d for "quantile" (quartiles), 16 d for "sort".
 
     Arguments that an aggregation requires, or without which it would have nothing to train:
 

@@ -15,8 +15,8 @@ from pointset.nn.registry import JOIN, register
 class JoinedPool(Pooling):
     """The flattened outputs of several poolings of the same rows, concatenated.
 
-    Its attention maps are those of all poolings. Equivariant layers before it subtract the statistic of the first
-    pooling. The head after it has one layer if that is so for all poolings.
+    Equivariant layers before it subtract the statistic of the first pooling, and the head after it has one layer if
+    that is so for all poolings.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, sum of widths].
 

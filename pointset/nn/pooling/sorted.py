@@ -84,19 +84,15 @@ class FSPool(SortedPool):
 
 @register("pooling", "fpswe<m>", listed="fpswe64")
 class FPSWEPool(SortedPool):
-    """`PSWEPool` with fixed slices, the features themselves, and a fixed reference of m points in [-1, 1].
-
-    The points of the reference are evenly spaced. Only the weights of the sums are trained.
+    """`PSWEPool` with fixed slices, the features themselves, and a fixed reference of m even points in [-1, 1].
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
 
     Args:
-        m: number of reference points.
-        dim: width d of the rows.
+        m, dim: number of reference points, and width d of the rows.
 
     Source:
-        Naderializadeh et al., Pooling by sliced-Wasserstein embedding (NeurIPS 2021); FPSWE in Kothapalli et al. (arXiv
-        2306.05553).
+        Naderializadeh et al., see `PSWEPool`; FPSWE in Kothapalli et al. (arXiv 2306.05553).
 
     Example:
         >>> pointset.nn.FPSWEPool(64, 16)(torch.rand(2, 100, 16)).shape
@@ -140,14 +136,12 @@ class PSWEPool(FPSWEPool):
 
     As released: there are as many slices as features, initially the features themselves; the reference is initially
     evenly spaced in [-1, 1]; w has Xavier initialisation. The authors' code sorts the reference instead of ranking it,
-    which is the same until training permutes three of its points; this is the paper's version. The authors call the
-    pooling PSWE, Kothapalli et al. (arXiv 2306.05553) LPSWE ("learned").
+    which is the same until training permutes three of its points; this is the paper's version.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
 
     Args:
-        m: number of reference points.
-        dim: width d of the rows.
+        m, dim: number of reference points, and width d of the rows.
 
     Source:
         Naderializadeh et al., Pooling by sliced-Wasserstein embedding (NeurIPS 2021).

@@ -52,7 +52,8 @@ export class Labels {
       made("div", { class: "model", style: { gridColumn: `${place(model, 0).gridColumn} / span ${columns}` } }, name)
     )));
     groups.forEach(({ head }, group) => {
-      if (head !== null) box.append(this.#heading(layer, head));
+      const name = layer.namesHeads ? `head ${head}` : "one head";
+      if (head !== null) box.append(made("div", { class: "head" }, name));
       const lines = Math.ceil(Math.max(...blocks[group].map((own) => own.length)) / columns);
       for (let line = 0; line < lines; line++) blocks[group].forEach((own, model) => {
         const shown = own.slice(line * columns, (line + 1) * columns);
@@ -85,13 +86,6 @@ export class Labels {
       "button", { ...attributes, "aria-label": `${layer.nameOf(index)}, ${note}: enlarge` },
       made("span", {}, name), made("span", { class: "entropy" }, width > 140 ? note : note.replace("entropy ", "")),
     );
-  }
-
-  #heading(layer, head) {
-    const difference = layer.differences[head];
-    const note = difference === undefined ? "" : `its maps differ by ${difference.toFixed(2)}`;
-    const name = layer.namesHeads ? `head ${head}` : "one head";
-    return made("div", { class: "head" }, name, made("span", { class: "entropy" }, note));
   }
 }
 

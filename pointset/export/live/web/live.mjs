@@ -8,16 +8,16 @@ import { codeOf, colourOf, importance, LiveLayer, SCALE } from "./live_maps.mjs"
 import { fromBase64 } from "../../../viz/web/maps.mjs";
 import { MapsView } from "../../../viz/web/maps_view.mjs";
 import { Model } from "./modules.mjs";
-import { ask, descending, occlusion, Question } from "./questions.mjs";
+import { ask, descending, Question } from "./questions.mjs";
 import { ShapeView } from "./shape_view.mjs";
 import { readShape, samplePoints } from "./shapes.mjs";
 
-const MOST_POINTS = 2048, PATCHES = 32, SETTLE = 250, SEED = 0;
+const MOST_POINTS = 2048, SETTLE = 250, SEED = 0;
 const NONE = "no second model";
 
 class Live {
   constructor(data) {
-    Object.assign(this, { data, models: {}, run: 0 });
+    Object.assign(this, { data, models: {} });
     this.camera = new Camera(data.camera);
     this.palettes = palettesOf(data);
     this.shapes = data.shapes.map(({ name, points, size }) => {
@@ -69,14 +69,12 @@ class Live {
   /** Start again with the same shape, the chosen models, and the number of points on the slider. */
   begin() {
     const how = this.question?.how;
-    this.run++;
     this.question = new Question(this.points.subarray(0, 3 * this.chosenPoints()), SEED);
     if (how) this.question.how = how;
     const { base, count, isPosed } = this.question, all = Array.from({ length: count }, (_, i) => i);
     for (const side of this.sides) side.box.classList.toggle("empty", side.chosen === NONE);
     for (const side of this.asked) side.begin(isPosed ? ask(this.model(side.chosen), base, all) : null);
-    this.influence = null;
-    for (const id of ["progress", "fault"]) say(element(id), "");
+    say(element("fault"), "");
     this.#soon(true);
   }
 
@@ -112,9 +110,7 @@ class Live {
   }
 
   #changed() {
-    this.influence = null;
     say(element("fault"), "");
-    this.run++;
     this.#soon(false);
     this.#settle();
   }
@@ -155,13 +151,10 @@ class Live {
     const reach = reachOf(positions, this.camera);
     const codes = new Uint16Array(this.answers.length * total);
     this.answers.forEach(({ importance: values }, number) => {
-      const shown = this.influence?.[number] ?? values;
       // Code 0 would be drawn as a ring, which marks removed points here.
-      seen.forEach((point, i) => { codes[number * total + point] = Math.max(1, codeOf(shown[i])); });
+      seen.forEach((point, i) => { codes[number * total + point] = Math.max(1, codeOf(values[i])); });
     });
-    const captions = this.answers.map(({ side, maps }) => (
-      `${side.chosen}: ${this.influence ? "occlusion by patches" : colourOf(maps)}`
-    ));
+    const captions = this.answers.map(({ side, maps }) => `${side.chosen}: ${colourOf(maps)}`);
     if (element("names").textContent !== captions.join(""))
       element("names").replaceChildren(...captions.map((caption) => made("span", {}, caption)));
     this.shapeView.show(positions, codes, this.answers.length, reach, SCALE);
@@ -194,25 +187,6 @@ class Live {
       }
     });
     return positions;
-  }
-
-  /** Colour the points by the decrease of the log-probability of the predicted class without their patch. */
-  async occlude() {
-    const run = this.run, falls = [];
-    for (const { model, side } of this.answers) {
-      const steps = occlusion(model, this.posed, this.seen, side.best, PATCHES);
-      let step = steps.next();
-      for (; !step.done; step = steps.next()) {
-        say(element("progress"), `removing patch ${step.value + 1}`);
-        await new Promise((done) => setTimeout(done));  // the page stays responsive
-        if (run !== this.run) { say(element("progress"), ""); return; }
-      }
-      const most = Math.max(...step.value.map(Math.abs), 1e-6);
-      falls.push(step.value.map((fall) => 2 ** ((4 * fall) / most)));
-    }
-    say(element("progress"), "coloured by the decrease of the log-probability without each patch");
-    this.influence = falls;
-    this.#draw();
   }
 }
 

@@ -38,7 +38,6 @@ export function listenToControls(live) {
   element("brush").oninput = () => { live.shapeView.radius = Number(element("brush").value); };
   element("restore").onclick = () => live.restore();
   element("looked-at").onclick = () => live.removeLookedAt();
-  element("occlude").onclick = () => live.occlude();
   element("mapped").onchange = () => live.showMaps(Number(element("mapped").value));
   element("reset").onclick = () => {
     for (const id of Object.keys(SLIDERS)) { element(id).value = 0; element(id).oninput(); }

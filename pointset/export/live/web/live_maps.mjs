@@ -26,7 +26,7 @@ export class LiveLayer extends Layer {
       name: map.layer, kind: map.kind, row_name, keys: [map.keys],
       meaning: `${meaning}${some}; colour: ${colour}; ring: exactly 0`,
       maps: Array.from({ length: map.heads }, (_, head) => chosen.map((row) => [0, head, row])).flat(),
-      rows: chosen.length, marks: map.kind === "self", differences: [], low: LOW, high: HIGH, reach: REACH,
+      rows: chosen.length, marks: map.kind === "self", low: LOW, high: HIGH, reach: REACH,
       ticks: TICKS,
     }, points);
     Object.assign(this, { map, own });

@@ -1,5 +1,5 @@
 /*
- * Trained models from their descriptions by `pointset.export.javascript`, in evaluation mode: `run` goes from the rows of
+ * Trained models from their descriptions by `pointset.export.live.description`, in evaluation mode: `run` goes from the rows of
  * one set, a Matrix, to rows.
  */
 import { fromBase64 } from "../../../viz/web/maps.mjs";
@@ -46,11 +46,6 @@ const FORWARD = {
   Flatten: (_, X) => X.flat(),
 
   Sequential: ({ modules }, X, maps) => run(modules, X, maps),
-
-  /** Logits divided by the temperature. */
-  Tempered: ({ before, last, temperature }, X, maps) => (
-    mapped(run(last, run(before, X, maps), maps), (logit) => logit / temperature)
-  ),
 
   /** Normalises each feature with its running mean and variance from training (arXiv 1502.03167). */
   BatchNorm: ({ weight, bias, running_mean: means, running_var: variances, eps }, X) => {
@@ -180,8 +175,8 @@ export class Model {
     return run(this.encoder, rows, maps);
   }
 
-  /** The logits of encoded rows. */
-  decide(rows, maps = null) { return run([this.pool, this.head], rows, maps).data; }
+  /** The logits of encoded rows, divided by the temperature. */
+  decide(rows, maps = null) { return mapped(run([this.pool, this.head], rows, maps), (x) => x / this.temperature).data; }
 
   /** The logits of at least one point. */
   logits(points, maps = null) { return this.decide(this.encode(points, maps), maps); }

@@ -99,36 +99,6 @@ export function probabilities(logits) {
   return powers.map((power) => power / total);
 }
 
-/** Patches around farthest points: the index of the patch of each chosen point, Int32Array [n]. */
-export function patchesOf(points, chosen, count) {
-  const patch = new Int32Array(chosen.length), near = new Float64Array(chosen.length).fill(Infinity);
-  for (let number = 0, at = 0; number < Math.min(count, chosen.length); number++) {
-    let farthest = 0;
-    for (let i = 0; i < chosen.length; i++) {
-      const away = Math.hypot(...[0, 1, 2].map((k) => points[3 * chosen[i] + k] - points[3 * chosen[at] + k]));
-      if (away < near[i]) { near[i] = away; patch[i] = number; }
-      if (near[i] > near[farthest]) farthest = i;
-    }
-    at = farthest;
-  }
-  return patch;
-}
-
-/**
- * The decrease of the log-probability of a class, in nats, without each patch of points: one value for each of `seen`.
- * A generator: it yields after each answer, so that the page stays responsive, and returns the values.
- */
-export function* occlusion(model, posed, seen, label, patches) {
-  const logs = (chosen) => Math.log(Math.max(probabilities(ask(model, posed, chosen))[label], 1e-12));
-  const patch = patchesOf(posed, seen, patches), whole = logs(seen), falls = [];
-  for (let number = 0; number <= Math.max(...patch); number++) {
-    const rest = seen.filter((_, i) => patch[i] !== number);
-    falls.push(rest.length ? whole - logs(rest) : 0);
-    yield number;
-  }
-  return Float64Array.from(patch, (number) => falls[number]);
-}
-
 /** The indices that sort values in descending order. */
 export function descending(values) {
   return Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a] || a - b);

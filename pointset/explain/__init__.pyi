@@ -1,0 +1,17 @@
+from .faithfulness import Curves as Curves
+from .faithfulness import check_explanations as check_explanations
+from .importance import Support as Support
+from .importance import critical_points as critical_points
+from .importance import exact_support as exact_support
+from .importance import occlusion_influence as occlusion_influence
+from .importance import rollout as rollout
+from .importance import support_map as support_map
+from .inspection import Inspection as Inspection
+from .inspection import inspect_shape as inspect_shape
+from .maps import AttentionMap as AttentionMap
+from .maps import find_map as find_map
+from .recording import attention_maps as attention_maps
+from .specialisation import DESCRIPTIONS as DESCRIPTIONS
+from .specialisation import Specialisation as Specialisation
+from .specialisation import specialisation as specialisation
+from .specialisation import untrained as untrained
