@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 from cyclopts import Parameter
 
@@ -16,7 +16,6 @@ from pointset.errors import PointsetError, quoted
 Normalize = Literal["unit-sphere", "standardize", "center-standardize", "principal-axes", "upright-axes", "none"]
 SPLITS = ("train", "test")
 Sampler = Literal["uniform", "fps", "poisson"]
-SAMPLERS: tuple[str, ...] = get_args(Sampler)
 NORMALS = "normals"
 """The feature that is a direction, and rotates with the shape."""
 CLOUD_POINTS = 1024

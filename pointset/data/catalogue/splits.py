@@ -59,9 +59,9 @@ def splits_by_lists(tree: FileTree) -> tuple[str, dict[str, str]]:
     Raises:
         PointsetError: both lists name one file.
     """
-    best: tuple[tuple[str, ...], dict[str, str]] = (), {}
+    best = list[str](), dict[str, str]()
     for train in [name for name in tree.beside if name.endswith("_train.txt")]:
-        lists, split_of = (train, train.removesuffix("train.txt") + "test.txt"), dict[str, str]()
+        lists, split_of = [train, train.removesuffix("train.txt") + "test.txt"], dict[str, str]()
         match = matcher(tree.path, tree.path, tree.files)
         for split, name in zip(SPLITS, lists, strict=True) if lists[1] in tree.beside else ():
             for line in read_text(tree.beside[name]).splitlines():
