@@ -189,7 +189,7 @@ class Experiment:
         return dataclasses.replace(self, **{"task": task, **changes})
 
     def protocol(self) -> dict[str, Any]:
-        """Everything that all runs share and that affects their results, as plain data."""
+        """Return everything that all runs share and that affects their results, as plain data."""
         options = {name: value for name, value in self.task.options.items() if name not in self.task.grid}
         task = {"task": self.task.name, "options": options}
         return task | {"model": self.model.as_dict(), "recipe": self.recipe.as_dict(), "threads": self.threads}

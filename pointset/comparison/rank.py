@@ -210,7 +210,7 @@ def _columns_of(table: "DataFrame", columns: Mapping[str, str], what: str) -> di
 
 
 def right_answers(table: "DataFrame") -> dict[str, Bool[ndarray, "seeds items"]]:
-    """By model, which items of a table of `tidy` are right, for each seed.
+    """Return which items of a table of `tidy` are predicted correctly, by model, for each seed.
 
     A PointsetError is raised if there are several data sets, an item is missing or stands twice for a run, or its
     labels differ.

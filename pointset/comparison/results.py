@@ -213,7 +213,7 @@ class Comparison:
 
 
 def _protocol_in_words(task: Task, recipe: Recipe) -> tuple[str, str]:
-    """Length of a training and set sizes that are not the tested one; the sets and the epoch of the metrics."""
+    """Return length of a training and set sizes that are not the tested one; the sets and the epoch of the metrics."""
     if task.block:
         return f"{recipe.steps:,} steps of {recipe.batch_size} sets", "last step"
     length = recipe.length_in_words

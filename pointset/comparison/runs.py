@@ -31,7 +31,7 @@ EXPERIMENT = "experiment.json"
 
 
 def of_size(size: Size) -> str:
-    """Suffix of file names for one set size."""
+    """Return the suffix of file names for one set size."""
     return "" if size is None else f"-n{size}"
 
 
@@ -137,7 +137,7 @@ class Run:
         return {"model": self.model, "points": self.points, "seed": self.seed}
 
     def as_dict(self) -> dict[str, Any]:
-        """Its place in the grid, and its result, as plain data."""
+        """Return its place in the grid, and its result, as plain data."""
         return {**self.place, **asdict(self.result)}
 
     def read(self) -> Self:

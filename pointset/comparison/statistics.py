@@ -195,7 +195,7 @@ def estimate_difference(a: Spread, b: Spread) -> Estimate:
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
-    """95 % confidence interval of the mean of independent values by Student's t; None for fewer than two values."""
+    """Return the 95 % interval of the mean of independent values by Student's t; None for fewer than two values."""
     if len(values) < 2:
         return None
     return Estimate(fmean(values), stdev(values) / len(values) ** 0.5, len(values) - 1).interval()
@@ -221,7 +221,7 @@ def range_logs(models: int, level: float) -> tuple[float, ...]:
 
 
 def range_p_values(estimates: Sequence[Estimate], models: int) -> list[float]:
-    """p-values of all pairs that hold jointly: Student's t for two, else the studentised range."""
+    """Return p-values of all pairs that hold jointly: Student's t for two, else the studentised range."""
     from scipy.stats import studentized_range
 
     if models < 3:
@@ -235,7 +235,7 @@ def range_p_values(estimates: Sequence[Estimate], models: int) -> list[float]:
 
 
 def mcnemar(first: Bool[ndarray, " items"], second: Bool[ndarray, " items"]) -> float:
-    """McNemar's exact test (1947): p-value of the hypothesis that both runs have the same accuracy."""
+    """Return the p-value of McNemar's exact test (1947), of the hypothesis that both runs have the same accuracy."""
     from scipy.stats import binomtest
 
     only_first, only_second = int(np.sum(first & ~second)), int(np.sum(~first & second))
@@ -244,7 +244,7 @@ def mcnemar(first: Bool[ndarray, " items"], second: Bool[ndarray, " items"]) -> 
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's correction (1979), which bounds the probability of any false rejection; returns the adjusted p-values."""
+    """Return p-values adjusted by Holm's correction (1979), which bounds the probability of any false rejection."""
     from statsmodels.stats.multitest import multipletests
 
     return multipletests(p_values, method="holm")[1].tolist() if len(p_values) else []

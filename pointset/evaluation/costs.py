@@ -25,8 +25,8 @@ class Cost:
     multiply_adds: int
     """Multiply-adds in the matrix products of one forward pass over one set."""
     latency_ms: float
-    """Milliseconds of one forward pass over one set: the shortest of interleaved repeats, on the given device and
-    threads. Other work on the machine only adds to a time, mostly to a long one, and a median may show it."""
+    """Milliseconds of one forward pass over one set: the shortest of interleaved repeats, because other work on the
+    machine only adds to a time."""
 
 
 def measure_costs(models: Sequence[nn.Module], points: int, *, repeats: int = 9, threads: int = 1) -> list[Cost]:
@@ -48,10 +48,10 @@ def measure_costs(models: Sequence[nn.Module], points: int, *, repeats: int = 9,
 
 
 def multiply_adds(model: nn.Module, points: int) -> int:
-    """Multiply-adds of all matrix products of a forward pass over one set, those of distances between rows included.
+    """Count the multiply-adds of all matrix products of a forward pass over one set, with distances between rows.
 
-    torch's own counter counts them on a CPU, whichever the model's device: the count is the same. Of a model with
-    neighbourhoods, those of the neighbours' distances and moments are added.
+    torch's own counter counts them on a CPU, whichever the model's device: the count is the same. For a model with
+    local features, those of the neighbours' distances and moments are added.
     """
     model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
     clouds = clouds_for(model, 1, points)
@@ -62,7 +62,7 @@ def multiply_adds(model: nn.Module, points: int) -> int:
 
 
 def flops(work: Callable[[], object]) -> int:
-    """Floating-point operations of the matrix products of some work, two per multiply-add; backward passes too."""
+    """Count the floating-point operations of the matrix products of some work, two per multiply-add."""
 
     def distances(first: Sequence[int], second: Sequence[int], *_: Any, **__: Any) -> int:
         """Of |a - b| between rows a [..., n, d] and b [..., m, d]."""
@@ -99,7 +99,7 @@ def _unfused() -> Iterator[None]:
 
 
 def latency_ms(model: nn.Module, points: int) -> float:
-    """Milliseconds of one forward pass over one set, after one to warm up."""
+    """Return the milliseconds of one forward pass over one set, after one to warm up."""
     clouds = clouds_for(model, 1, points)
     with torch.inference_mode(), in_evaluation_mode(model):
         model(clouds)
@@ -111,7 +111,7 @@ def latency_ms(model: nn.Module, points: int) -> float:
 
 
 def clouds_for(model: nn.Module, sets: int, points: int) -> Tensor:
-    """Random clouds [sets, points, inputs], the same every time, on the model's device."""
+    """Return random clouds [sets, points, inputs], the same every time, on the model's device."""
     device = next(model.parameters()).device
     generator = torch.Generator().manual_seed(0)
     return torch.randn(sets, points, getattr(model, "inputs", 3), generator=generator).to(device)

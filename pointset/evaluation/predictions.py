@@ -108,17 +108,17 @@ class Evaluation:
         return confusion_matrix(self.labels, self.predictions, labels=np.arange(len(self.classes)))
 
     def calibration_error(self, edges: Edges = "width") -> float:
-        """Expected calibration error over 15 bins of equal width, or of equal mass; see `reliability`."""
+        """Return the expected calibration error over 15 bins of equal width, or of equal mass; see `reliability`."""
         return reliability(self.logits, self.labels, edges).error
 
     def at_temperature(self, temperature: float) -> "Evaluation":
-        """The same predictions with logits / temperature; the accuracy is the same."""
+        """Return the same predictions with logits / temperature; the accuracy is the same."""
         check("temperature", temperature, Positive)
         # In double precision two logits of single precision stay apart, however close they are.
         return Evaluation(self.logits.astype(np.float64) / temperature, self.labels, self.classes, self.names)
 
     def summary(self) -> dict[str, Any]:
-        """The metrics as plain data, for JSON."""
+        """Return the metrics as plain data, for JSON."""
         return {
             "shapes": len(self.labels),
             "accuracy": self.accuracy,
@@ -180,7 +180,7 @@ def warn_of_preparation(model: nn.Module, data: PointSets) -> None:
 
 
 def evaluate_in_training(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Evaluation:
-    """As `evaluate`, of a model that has no classes yet, or those of an earlier training."""
+    """Evaluate a model that has no classes yet, or those of an earlier training."""
     check("batch_size", batch_size, Count)
     if not len(data):
         raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")

@@ -84,7 +84,7 @@ def robustness(
     seed: int = 0,
     batch_size: int = 64,
 ) -> Robustness:
-    """Errors of a classifier under corruptions: every shape once, under each corruption at each severity.
+    """Measure errors of a classifier under corruptions: every shape once, under each corruption at each severity.
 
     Args:
         model: see `evaluate`.
@@ -117,7 +117,7 @@ def robustness(
 
 
 def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) -> PointSets:
-    """The fixed sets of a dataset under one corruption, as a dataset.
+    """Return the fixed sets of a dataset under one corruption, as a dataset.
 
     density_inc returns half of its points, so it gets twice as many if the point cache has them for every shape.
     Otherwise a model gets half as many points as it was trained on.
@@ -159,7 +159,7 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
 def accuracy_by_size(
     model: nn.Module, data: PointSets, sizes: Sequence[int] = TESTED_SIZES, *, seed: int = 0, batch_size: int = 64
 ) -> dict[int, float]:
-    """Accuracy with fewer points: random subsets of the fixed sets, a smaller one part of a larger one.
+    """Measure accuracy with fewer points: random subsets of the fixed sets, a smaller one part of a larger one.
 
     Args:
         model: see `evaluate`.
@@ -210,7 +210,7 @@ def write_robustness(folder: Path, model: nn.Module, test: PointSets) -> None:
 
 
 def robustness_of(folders: Mapping[int, Path]) -> dict[int, Robustness]:
-    """Results on corrupted and on smaller test sets, for each seed that was tested on them."""
+    """Return results on corrupted and on smaller test sets, for each seed that was tested on them."""
     files = {seed: folder / ROBUSTNESS for seed, folder in folders.items() if (folder / ROBUSTNESS).exists()}
     remedy = "delete {} and run the same command again to test the model again"
 
@@ -224,7 +224,7 @@ def robustness_of(folders: Mapping[int, Path]) -> dict[int, Robustness]:
 
 
 def robustness_table(models: Mapping[str, Mapping[Any, Robustness]]) -> list[dict[str, Any]]:
-    """A row for each model with tested seeds, means over them: errors, mCE against the first model, smaller sets."""
+    """Return a row for each model, means over its tested seeds: errors, mCE against the first model, smaller sets."""
     tested = {label: by_seed for label, by_seed in models.items() if by_seed}
     baseline = next(iter(tested.values()), {})
     table = []

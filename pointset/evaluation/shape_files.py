@@ -43,14 +43,14 @@ class Guess:
     """Distance to the training shapes: 1 is typical, above 2 out of distribution. None for a model without it."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The prediction as plain data, for JSON."""
+        """Return the prediction as plain data, for JSON."""
         classes = [{"class": name, "probability": short(probability)} for name, probability in self.likeliest]
         content: dict[str, Any] = {"name": self.name, "true_class": self.true_class, "classes": classes}
         content |= {"entropy": short(self.entropy), "points": self.points, "low_confidence": self.low_confidence}
         return content if self.distance is None else content | {"distance": short(self.distance)}
 
     def as_row(self) -> dict[str, Any]:
-        """As one row of a table: class_1, probability_1, class_2, ..."""
+        """Return one row of a table: class_1, probability_1, class_2, ..."""
         row = self.as_dict()
         classes = row.pop("classes")
         numbered = {f"{key}_{rank}": each[key] for rank, each in enumerate(classes, 1) for key in each}
@@ -60,7 +60,7 @@ class Guess:
 def guess(
     shapes: Sequence[ShapeFile], prediction: Prediction, classes: Sequence[str], points: Sequence[int] | ndarray
 ) -> list[Guess]:
-    """The most likely classes of shapes; `points` are the numbers of points that the model got."""
+    """Return the most likely classes of shapes; `points` are the numbers of points that the model got."""
     from scipy.special import entr
 
     shares, logits = prediction.probabilities, prediction.logits.cpu().numpy()
@@ -103,7 +103,7 @@ def write_guesses(path: Path, guesses: Sequence[Guess]) -> None:
 
 
 def short(number: float) -> float | None:
-    """A number with a few digits, for files; None for one that is not finite."""
+    """Return a number with a few digits, for files; None for one that is not finite."""
     return float(f"{number:.{PREDICTION_DIGITS}g}") if np.isfinite(number) else None
 
 
@@ -159,7 +159,7 @@ def for_prepared(
 
 
 def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:
-    """The files among paths, and the shapes in folders; of one folder alone names are paths inside it.
+    """Return the files among paths, and the shapes in folders; of one folder alone names are paths inside it.
 
     Raises:
         PointsetError: a path is the folder of a run, or a folder has no shape.

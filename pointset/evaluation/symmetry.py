@@ -43,7 +43,7 @@ class Symmetry:
     None when the module takes no mask."""
 
     def __repr__(self) -> str:
-        """What was found, in a line."""
+        """Return kind and deviations in a line."""
         padding = "no mask" if self.padding is None else f"padding {self.padding:.0e}"
         return (
             f"Symmetry ({self.kind}): permutation {self.permutation:.0e}, duplicates {self.duplicates:.0e}, {padding}"
@@ -122,7 +122,7 @@ class _Check:
         return torch.randn(SETS, size, dim, generator=self.generator).to(self.like)
 
     def permutation(self, X: Tensor) -> float:
-        """With other orders, different for each set: a rotation, which moves every row, and mixed ones."""
+        """Return the deviation in other orders, different for each set: a rotation and random ones."""
         size, result = X.shape[1], self.call(X)
         shifts = torch.randint(1, max(size, 2), (SETS, 1), generator=self.generator)
         mixed = range(MIXED_ORDERS * (size > 2))
@@ -131,7 +131,7 @@ class _Check:
         return max(_deviation(self.call(X[EACH_SET, order]), self._at(order, result)) for order in orders)
 
     def duplicates(self, X: Tensor) -> float:
-        """With every other element replaced by the first one."""
+        """Return the deviation with every other element replaced by the first one."""
         X = X.clone()
         X[:, ::2] = X[:, :1].clone()
         deviation = self.permutation(X)
@@ -141,7 +141,7 @@ class _Check:
         return max(deviation, _deviation(equals, equals[:, :1].expand_as(equals)))
 
     def padding(self, X: Tensor, garbage: float) -> float:
-        """With masked rows, `garbage` times N(0, 1): at the end of the first set, among the rows of the others."""
+        """Return the deviation with masked rows `garbage` times N(0, 1): at the end in the first set, else anywhere."""
         size = X.shape[1] + PADDING
         order = torch.rand(SETS, size, generator=self.generator)
         order[0] = torch.arange(size)

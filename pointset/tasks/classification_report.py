@@ -75,7 +75,7 @@ def _confusions(results: Results) -> Iterator[Section]:
 
 
 def calibration_table(results: Results) -> Table:
-    """Proper scores and calibration errors of each model."""
+    """Return proper scores and calibration errors of each model."""
     shown = [metric for metric in results.metrics if metric.name in CALIBRATION]
     return [
         {"model": label} | {metric.title: metric.write(row.metrics[metric.name].mean) for metric in shown}
@@ -84,7 +84,7 @@ def calibration_table(results: Results) -> Table:
 
 
 def class_table(results: Results) -> Table:
-    """For each class, its number of test shapes and the accuracy of the best models, mean over seeds."""
+    """Return for each class its number of test shapes and the accuracy of the best models, mean over seeds."""
     shown = results.best(MOST_SHOWN)
     runs = {label: [load_predictions(folder) for folder in results.folders[label].values()] for label in shown}
     first = next(iter(runs.values()))[0]
@@ -104,7 +104,7 @@ def class_table(results: Results) -> Table:
 
 
 def reliability_section(results: Results) -> Figure | None:
-    """Accuracy against confidence, one panel for each of the best models (first seed); dot area shows the share."""
+    """Draw accuracy against confidence, one panel for each of the best models (first seed); dot area is the share."""
     shown = results.best(MOST_SHOWN)
     figure, panels = make_panels(len(shown), 4, 1.75, sharey=True)
     for axes, label in zip(panels, shown, strict=True):

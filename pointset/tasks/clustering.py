@@ -63,7 +63,7 @@ class GaussianMixtures:
         return cls(logits.squeeze(2).log_softmax(dim=1), means, F.softplus(raw) + LEAST_SCALE)
 
     def log_joint(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B n k"]:
-        """log(pi_j N(x_i; mu_j, sigma_j)) of every element i and component j."""
+        """Return log(pi_j N(x_i; mu_j, sigma_j)) of every element i and component j."""
         scales = self.scales.unsqueeze(1)
         standardised = (X.unsqueeze(2) - self.means.unsqueeze(1)) / scales  # [B, n, k, d]
         log_density = -0.5 * standardised.square() - scales.log() - 0.5 * math.log(2 * math.pi)
@@ -75,7 +75,7 @@ class GaussianMixtures:
 
 
 def draw_mixtures(sets: int, generator: torch.Generator, components: int = COMPONENTS) -> GaussianMixtures:
-    """Mixtures in the plane as the paper draws them: mu ~ U[-4, 4]^2, sigma = 0.3, pi ~ Dirichlet(1, ..., 1)."""
+    """Draw mixtures in the plane as in the paper: mu ~ U[-4, 4]^2, sigma = 0.3, pi ~ Dirichlet(1, ..., 1)."""
     # Exponential variables over their sum are Dirichlet(1, ..., 1); torch's own sampler takes no generator.
     weights = torch.empty(sets, components).exponential_(generator=generator)
     means = (2 * torch.rand(sets, components, DIMENSIONS, generator=generator) - 1) * SPREAD
@@ -151,15 +151,15 @@ class Clustering(SetProblem):
         return SetBatch(draw_elements(truth, size, generator), target=vars(truth))
 
     def test_sets(self) -> Sequence[SetBatch]:
-        """1,000 sets in 100 batches; the sets of a batch have one size."""
+        """Return 1,000 sets in 100 batches; the sets of a batch have one size."""
         return [self.draw(BATCH_SETS, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
 
     def loss(self, output: Tensor, batch: SetBatch) -> Float[Tensor, ""]:
-        """-LL0."""
+        """Return -LL0."""
         return -mixture_of(output).log_likelihood(batch.X).mean()
 
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
-        """LL0 and LL1, means over the sets."""
+        """Return LL0 and LL1, means over the sets."""
         predicted = [mixture_of(output) for output in outputs]
         after = [em_step(batch.X, mixture) for mixture, batch in zip(predicted, batches, strict=True)]
         return {"LL0": mean_log_likelihood(predicted, batches), "LL1": mean_log_likelihood(after, batches)}

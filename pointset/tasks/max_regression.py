@@ -53,7 +53,7 @@ class MaxRegression(SetProblem):
         return F.l1_loss(output[:, 0], batch.target["maximum"])
 
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
-        """Mean absolute error over all sets."""
+        """Return the mean absolute error over all sets."""
         errors = [
             (output[:, 0] - batch.target["maximum"]).abs() for output, batch in zip(outputs, batches, strict=True)
         ]

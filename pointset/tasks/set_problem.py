@@ -161,7 +161,7 @@ class SetProblem(ABC):
         """Train on sets that depend only on (seed, step)."""
 
         def description() -> dict[str, Any]:
-            """For repeating the run, with the keys that `pointset.training.checkpoints` compares."""
+            """Describe the run, with the keys that `pointset.training.checkpoints` compares."""
             model = {"task": self.name, "row": trial.model, "options": trial.options.as_dict()}
             modules = source_digests(zoo_name_of(trial.model), trial.options)
             return {
@@ -247,7 +247,7 @@ def seeded(seed: int, build: Callable[[], T], part: int = HEAD) -> T:
 
 
 def fully_connected(*widths: int) -> nn.Sequential:
-    """Linear layers with ReLUs between them, rows [..., widths[0]] -> [..., widths[-1]]."""
+    """Return linear layers with ReLUs between them, rows [..., widths[0]] -> [..., widths[-1]]."""
     layers: list[nn.Module] = [nn.Linear(widths[0], widths[1])]
     for before, after in itertools.pairwise(widths[1:]):
         layers += [nn.ReLU(), nn.Linear(before, after)]

@@ -67,7 +67,7 @@ def write_report(comparison: Comparison) -> None:
 
 
 def report_texts(comparison: Comparison) -> dict[str, Any]:
-    """Conclusions, command, commit, machine, versions, configuration and citation, for the report's texts."""
+    """Return conclusions, command, commit, machine, versions, configuration and citation, for the report's texts."""
     experiment, rows, made = comparison.experiment, comparison.rows, origins(comparison)
     costs = "Mult-adds and milliseconds of one set; seconds" if any(row.cost for row in rows) else "Seconds"
     versions = (

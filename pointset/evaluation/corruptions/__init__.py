@@ -76,7 +76,7 @@ CORRUPTIONS = {each.name: each for each in _MODELNET40_C + _MODELNET_C}
 
 
 def list_corruptions() -> list[str]:
-    """The names of all corruptions, sorted.
+    """Return the names of all corruptions, sorted.
 
     Returns:
         Names for `corrupt`.
@@ -85,7 +85,7 @@ def list_corruptions() -> list[str]:
 
 
 def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
-    """A corruption by name, and the level of one of its severities; a PointsetError if either is unknown."""
+    """Return a corruption by name, and the level of one of its severities; a PointsetError if either is unknown."""
     if name not in CORRUPTIONS:
         near, known = closest_spelling(name, list(CORRUPTIONS)), ", ".join(list_corruptions())
         raise PointsetError(f"no corruption is called {quoted(name)}: did you mean {near}? There are {known}")
@@ -98,7 +98,7 @@ def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
 def corrupt(
     points: Tensor | ndarray, name: str, severity: int = 3, seed: int = 0, *, up: Axis = "z"
 ) -> Tensor | ndarray:
-    """Corrupt clouds of any place and size: the three lines that a robustness test of any model needs.
+    """Corrupt clouds of any position and size.
 
     Each cloud is moved into the frame in which the corruptions are defined (mean at the origin, farthest point at
     distance 1, y up), corrupted there, and moved back.

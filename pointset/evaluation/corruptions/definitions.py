@@ -209,7 +209,7 @@ def _bernstein(t: Tensor) -> Tensor:
 
 
 def _around(shape: tuple[int, ...], value: float, within: float, like: Tensor, generator: Generator) -> Tensor:
-    """Numbers of random sign whose size is uniform on [value - within, value + within]."""
+    """Draw numbers of random sign whose size is uniform on [value - within, value + within]."""
     sizes = uniform(shape, value - within, value + within, like, generator)
     return sizes * signs(shape, like, generator)
 
@@ -225,28 +225,28 @@ def nearest_patch(points: Points, left: Tensor, size: int | Tensor, generator: G
 
 
 def keep(points: Tensor, where: Tensor, count: int) -> Tensor:
-    """The points at True, `count` in each cloud, in their order: [B, count, 3]."""
+    """Return the points at True, `count` in each cloud, in their order: [B, count, 3]."""
     return points[where].view(len(points), count, 3)
 
 
 def same_share(count: int, of: int, n: int) -> int:
-    """The same proportion of n points as `count` of `of`, rounded half up."""
+    """Return the same proportion of n points as `count` of `of`, rounded half up."""
     return (2 * count * n + of) // (2 * of)
 
 
 def portions(patches: int, each: int, *, of: int, n: int) -> list[int]:
-    """Sizes of patches of n points, where `of` points have patches of `each`: rounded so that their sum is right."""
+    """Return sizes of patches of n points, where `of` points have patches of `each`, rounded with the exact sum."""
     return [after - before for before, after in pairwise(same_share(i * each, of, n) for i in range(patches + 1))]
 
 
 def signs(shape: Sequence[int], like: Tensor, generator: Generator) -> Tensor:
-    """-1 or 1, equally likely."""
+    """Draw -1 or 1, equally likely."""
     bits = torch.randint(2, tuple(shape), generator=generator, device=generator.device)
     return (2 * bits - 1).to(like)
 
 
 def whole(shape: Sequence[int], count: int, like: Tensor, generator: Generator) -> Tensor:
-    """int64 numbers uniform on 0 ... count - 1."""
+    """Draw int64 numbers uniform on 0 ... count - 1."""
     return torch.randint(count, tuple(shape), generator=generator, device=generator.device).to(like.device)
 
 
@@ -256,7 +256,7 @@ def every(points: Tensor) -> Tensor:
 
 
 def some_of(among: Tensor, count: int, generator: Generator) -> Tensor:
-    """Rows of `count` random points of each cloud, int64 [B, count], in random order and without repeats.
+    """Draw the rows of `count` random points of each cloud, int64 [B, count], in random order and without repeats.
 
     Every subset of the points at True in `among`, bool [B, n], is equally likely; each cloud must have enough of them.
     """
