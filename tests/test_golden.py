@@ -20,6 +20,7 @@ import pointset
 from pointset.data.readers.meshes import Mesh
 from pointset.data.sampling import sample_points
 from pointset.data.shapes10.build import make_shape
+from pointset.explain.recording import record_maps
 from pointset.tasks.max_regression import MaxRegression
 
 RECORD = Path(__file__).with_name("golden.json")
@@ -109,7 +110,7 @@ def max_regression() -> list[float]:
 def maps() -> list[float]:
     model = pointset.create_model("isab16-pma", pretrained="modelnet40-1024")
     cloud = clouds(1)[0]
-    return [value for seen in pointset.attention_maps(model, cloud) for value in sums(seen.weights[0])[:4]]
+    return [value for seen in record_maps(model, cloud) for value in sums(seen.weights[0])[:4]]
 
 
 CASES: dict[str, Callable[[], list[float]]] = {

@@ -5,7 +5,9 @@ one prediction, wherever it is given.
 """
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from pointset.data.options import Preparation
 from pointset.data.outliers import merge_duplicates, prepare_cloud
 from pointset.data.readers.clouds import Cloud, require_cloud, table_of
 from pointset.data.readers.formats import SHAPE_SUFFIXES, is_mesh_file, require_shape_file, suffix_of
-from pointset.data.readers.meshes import Mesh
+from pointset.data.readers.meshes import Mesh, mesh_of
 from pointset.data.readers.reading import read_cloud, read_mesh
 from pointset.data.rotations import Columns
 from pointset.data.sampling import downsample, sample_points
@@ -55,8 +57,8 @@ def prepare(
     """Prepare one shape as those of a training.
 
     Args:
-        shape: the path of a mesh or a point cloud; a `Mesh`, a `Cloud`, an array or tensor [n, 3 + features], or a
-            DataFrame with columns of these names.
+        shape: the path of a mesh or a point cloud; a `Mesh` or one of trimesh, a `Cloud`, an array, tensor or list of
+            rows [n, 3 + features], or a DataFrame with columns of these names. A `Prepared` is returned unchanged.
         preparation: that of the training, such as `model.preparation`.
         points: most points of the set; None means those of the preparation.
         seed: seed of the points.
@@ -78,6 +80,9 @@ def prepare(
         torch.Size([16, 3])
     """
     check_up(up)
+    if isinstance(shape, Prepared):
+        return shape
+    shape = mesh_of(shape)
     changes: dict[str, Any] = {"points": points, "remove_outliers": remove_outliers}
     wanted = replace(preparation, **{field: value for field, value in changes.items() if value is not None})
     from_file = isinstance(shape, str | Path)
@@ -145,7 +150,17 @@ def _finished(cloud: Cloud, wanted: Preparation, mesh: Mesh | None = None, *, un
     return Prepared(points, np.ascontiguousarray(raw[0]), mesh)
 
 
+def is_one_shape(shapes: Any) -> bool:
+    """Return whether a value is one shape for `prepare`, and neither an array nor a list of shapes."""
+    if isinstance(shapes, list | tuple):  # of rows of numbers
+        return bool(shapes) and isinstance(shapes[0], list | tuple) and isinstance(next(iter(shapes[0]), None), Real)
+    return isinstance(mesh_of(shapes), str | Path | Mesh | Cloud | Prepared) or hasattr(shapes, "columns")
+
+
 def _as_cloud(shape: Any, wanted: Preparation) -> Cloud:
+    if isinstance(shape, list | tuple):
+        with suppress(ValueError):  # rows of several lengths are refused below
+            shape = np.asarray(shape)
     rows = as_points(table_of(shape, wanted.features), wanted.inputs, None, "[n, {}]").detach().cpu()
     if rows.dim() != 2:
         raise InputError(f"points must be [n, {wanted.inputs}], got {described(shape)}")

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from pointset.errors import PointsetError
 from pointset.explain.importance import critical_points, masked_logits, occlusion_influence, rollout
-from pointset.explain.recording import as_cloud_of, attention_maps
+from pointset.explain.recording import as_cloud_of, record_maps
 from pointset.nn.layers import in_evaluation_mode
 
 REMOVED_SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -32,7 +32,7 @@ Explanation = Callable[[nn.Module, Tensor, int], Tensor]
 
 def attention(model: nn.Module, points: Tensor, label: int) -> Tensor:
     """What the pooling attends to, mean over heads, seeds and joined poolings; independent of the class."""
-    maps = attention_maps(model, points)
+    maps = record_maps(model, points)
     pools = [pool.relative().mean(dim=(0, 1)) for pool in maps if (pool.kind, pool.points_are) == ("pools", "keys")]
     if not pools:
         raise PointsetError("the model does not pool by attention")
@@ -59,7 +59,7 @@ def _gradients(model: nn.Module, points: Tensor, label: int, scales: Tensor) -> 
 
 EXPLANATIONS: dict[str, Explanation] = {
     "attention": attention,
-    "rollout": lambda model, points, label: rollout(attention_maps(model, points)).mean(dim=0),
+    "rollout": lambda model, points, label: rollout(record_maps(model, points)).mean(dim=0),
     "critical points": lambda model, points, label: critical_points(model, points).float(),
     "gradient x input": gradient_times_input,
     "integrated gradients": integrated_gradients,

@@ -6,12 +6,12 @@ from typing import Any
 
 from pointset.baselines.models import points_for
 from pointset.data.point_sets import PointSets
-from pointset.data.preparation import Prepared
+from pointset.data.preparation import Prepared, is_one_shape
 from pointset.errors import PointsetError
 from pointset.explain.faithfulness import Curves, check_explanations
 from pointset.explain.importance import Support, exact_support, support_map
 from pointset.explain.maps import AttentionMap
-from pointset.explain.recording import attention_maps, attentions
+from pointset.explain.recording import attentions, record_maps
 from pointset.zoo.classifiers import Classifier, SetClassifier
 from pointset.zoo.predicting import Prediction, list_clouds, padded_batches, predict
 
@@ -71,7 +71,7 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
         sets = shape.with_local_features(model.local_features)
         clouds = [sets[row][0] for row in range(len(sets))]
         return [_inspect(model, Prepared(cloud, cloud[:, :3].numpy()), check) for cloud in clouds]
-    if isinstance(shape, list | tuple) or getattr(shape, "ndim", 2) != 2:
+    if not is_one_shape(shape) and getattr(shape, "ndim", 0) != 2:
         return [_inspect(model, model.prepare(one, **reading), check) for one in list_clouds(shape, None, model.inputs)]
     return _inspect(model, model.prepare(shape, **reading), check)
 
@@ -85,6 +85,6 @@ def _inspect(model: Classifier, prepared: Prepared, check: bool) -> Inspection:
     support = exact_support(network, points)
     maps = [] if support is None else [replace(support_map(support), up=model.preparation.up, points=points)]
     if support is None or any(True for _ in attentions(network)):
-        maps += attention_maps(network, points)
+        maps += record_maps(network, points)
     checks = check_explanations(network, [points]) if check else {}
     return Inspection(prepared, prediction, maps, support, checks)

@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from pointset.data.point_sets import PointSets
+from pointset.data.preparation import is_one_shape
 from pointset.data.ragged import pad_sets
-from pointset.data.readers.clouds import Cloud
-from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError, described
 from pointset.explain.hooks import hooked_modules, kinds_by_size, recording_by_hooks
 from pointset.explain.maps import AttentionMap
@@ -42,9 +40,9 @@ def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) ->
             otherwise with one padded set at a time. Maps of an ensemble have names that begin with model.members;
             `inspect_shape` gives those of its network alone.
         points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives maps
-            [B, heads, queries, keys]; a tensor or an array, already prepared: of points in other units, give
-            `model.prepare(points).points`. Or a file, a `Mesh`, a `Cloud` or a table, which the model prepares; a list
-            of clouds or files; or `PointSets`.
+            [B, heads, queries, keys]; or all else that `model.predict` takes. A trained model of the zoo prepares
+            shapes as `model.predict` does, with the result that a cloud may have any unit, and that the maps are of
+            `map.points`; `PointSets`, and points with local features, are used as they are.
         mask: [n] or [B, n], True at real points.
 
     Returns:
@@ -58,6 +56,12 @@ def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) ->
         >>> [(map.layer, list(map.weights.shape)) for map in maps][:2]
         [('encoder.0.reads', [4, 4, 32]), ('encoder.0.writes', [4, 32, 4])]
     """
+    require_model(model)
+    return record_maps(model, *_prepared(model, points, mask, arrays=True))
+
+
+def record_maps(model: nn.Module, points: Any, mask: Any = None) -> list[AttentionMap]:
+    """Return the attention maps of prepared points; see `attention_maps`."""
     points, mask = as_clouds(model, points, mask)
     modules = dict(attentions(model))
     if not modules and not hooked_modules(model):
@@ -68,7 +72,7 @@ def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) ->
     masks = mask_argument(model, points, mask)
     if masks is None:
         assert mask is not None
-        alone = [attention_maps(model, cloud[keep]) for cloud, keep in zip(points, mask, strict=True)]
+        alone = [record_maps(model, cloud[keep]) for cloud, keep in zip(points, mask, strict=True)]
         maps = [_padded(one, points, mask) for one in zip(*alone, strict=True)]
         return [attention[0] for attention in maps] if is_single else maps
     device = next(model.parameters()).device
@@ -138,20 +142,25 @@ def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, 
     return clouds, keep
 
 
-def _prepared(model: nn.Module, shapes: Any, mask: Any) -> tuple[Any, Any]:
-    """Prepare files, meshes, clouds and tables, and pad a list; points and masks of arrays are not changed."""
+def _prepared(model: nn.Module, shapes: Any, mask: Any, *, arrays: bool = False) -> tuple[Any, Any]:
+    """Prepare files, meshes, clouds and tables, and with `arrays` plain points, too; pad a list."""
     if isinstance(shapes, PointSets):
         sets = shapes.with_local_features(getattr(model, "local_features", "none"))
         return sets.points, sets.mask
+    arrays = arrays and isinstance(model, Classifier) and model.has_preparation
     if isinstance(shapes, Tensor) or (isinstance(shapes, np.ndarray) and shapes.dtype.kind != "O"):
-        return shapes, mask
+        if not (arrays and shapes.shape[-1:] == (model.inputs,)):
+            return shapes, mask
+        points, mask = as_clouds(model, shapes, mask)
+        shapes, mask = (points, mask) if points.dim() == 3 or mask is None else (points[mask], None)
     listed = list_clouds(shapes, mask, getattr(model, "inputs", 3))
-    clouds = [shape if isinstance(shape, Tensor | np.ndarray) else _prepare(model, shape) for shape in listed]
-    is_single = isinstance(shapes, str | Path | Mesh | Cloud) or hasattr(shapes, "columns")
-    return (clouds[0], None) if is_single else pad_sets([torch.as_tensor(cloud) for cloud in clouds])
+    clouds = [torch.as_tensor(_prepare(model, shape, arrays)) for shape in listed]
+    return (clouds[0], None) if is_one_shape(shapes) or getattr(shapes, "ndim", 1) == 2 else pad_sets(clouds)
 
 
-def _prepare(model: nn.Module, shape: Any) -> Tensor:
+def _prepare(model: nn.Module, shape: Any, arrays: bool) -> Any:
+    if isinstance(shape, Tensor | np.ndarray) and not (arrays and shape.shape[-1:] == (model.inputs,)):
+        return shape
     if not isinstance(model, Classifier):
         raise InputError(f"a {type(model).__name__} cannot prepare a file or a mesh: give its points [n, 3]")
     return model.prepare(shape).points

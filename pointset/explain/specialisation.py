@@ -15,7 +15,7 @@ from pointset.data.batches import epoch_generator
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap, find_map
-from pointset.explain.recording import attention_maps
+from pointset.explain.recording import record_maps
 from pointset.zoo.models import Spec, build_model
 
 CELLS = 4
@@ -156,7 +156,7 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
 
 def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | None) -> AttentionMap:
     """The map of the layer, or if `layer` is None the first map of kind "reads" or "pools"."""
-    maps = [each for each in attention_maps(model, points, mask) if each.kind in ("reads", "pools")]
+    maps = [each for each in record_maps(model, points, mask) if each.kind in ("reads", "pools")]
     if not maps:
         raise PointsetError("the model must have inducing points or seeds, as isab16-max or rff-pma have")
     return maps[0] if layer is None else find_map(maps, layer=layer)

@@ -14,7 +14,7 @@ from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.explain.inspection import network_of
 from pointset.explain.maps import AttentionMap
-from pointset.explain.recording import attention_maps
+from pointset.explain.recording import record_maps
 from pointset.explain.specialisation import specialisation
 from pointset.viz.camera import Camera, Up, camera_of, to_unit
 from pointset.viz.color import HOLLOW, attention_scale, reach_of
@@ -74,7 +74,7 @@ def gallery(
     if not len(rows):
         raise PointsetError(f"{sets.name} has no shapes: give at least one")
     clouds = [sets[int(row)][0] for row in rows]
-    maps = [_shown(attention_maps(network, cloud[:, : getattr(network, "inputs", 3)])) for cloud in clouds]
+    maps = [_shown(record_maps(network, cloud[:, : getattr(network, "inputs", 3)])) for cloud in clouds]
     if not maps[0]:
         raise PointsetError("the model has neither inducing points nor seeds: use a model such as isab16-pma")
     codes = sum(attention.weights[..., 0].numel() for attention in maps[0])

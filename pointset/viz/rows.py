@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,6 @@ from pointset.data.axes import UP_TO_Z
 from pointset.data.options import Preparation
 from pointset.data.point_sets import PointSets
 from pointset.data.preparation import prepare
-from pointset.data.readers.clouds import Cloud
-from pointset.data.readers.meshes import Mesh
 from pointset.data.sampling import farthest_points
 from pointset.errors import PointsetError, described
 from pointset.explain.maps import AttentionMap
@@ -127,9 +124,9 @@ def clouds_of(shapes: Any, up: Up = "z") -> list[NDArray[np.float64]]:
     """The clouds [n, 3] of what `model.predict` takes, such as files; of a mesh 1,024 points, with `up` up."""
     if isinstance(shapes, PointSets):
         return [as_cloud(shapes[row][0][:, :3]) for row in range(len(shapes))]
-    listed, files = list_clouds(shapes, None, 3), str | Path | Mesh | Cloud
-    turned = np.array(UP_TO_Z[up])
-    read = (prepare(one, Preparation()).raw @ turned if isinstance(one, files) else one for one in listed)
+    listed, turned = list_clouds(shapes, None, 3), np.array(UP_TO_Z[up])
+    arrays = Tensor | np.ndarray
+    read = (one if isinstance(one, arrays) else prepare(one, Preparation()).raw @ turned for one in listed)
     return [as_cloud(cloud) for cloud in read]
 
 

@@ -51,11 +51,14 @@ class Classifier(nn.Module):
         local_features: the kind of local features that the model uses.
         widths: numbers of each point that `forward` takes: without local features, and with them.
         preparation: how shapes become sets, as in training; before training, points stay unchanged.
-        classes: names of the classes in the order of the logits; None before training.
+        classes: names of the classes in the order of the logits; None before training if only their number was given.
         temperature: logits are divided by it for probabilities; that of its card for a trained model of the package.
         training_distribution: statistics by which out-of-distribution shapes are recognised; None without them.
         description: content of run.json, for a model of `load_model`; otherwise None.
         by_thresholds: True if classes have an order and were learned as thresholds; see `ranked`.
+        untrained_layer: the initial weights, on the CPU, of a last layer that was replaced for other classes.
+
+    A call, `model(points, mask)`, takes prepared points: those of `PointSets`, or `model.prepare(shape).points`.
     """
 
     def __init__(self, inputs: int, local_features: LocalFeatures = "none") -> None:
@@ -69,6 +72,7 @@ class Classifier(nn.Module):
         self.training_distribution: TrainingDistribution | None = None
         self.description: dict[str, Any] | None = None
         self.by_thresholds = False
+        self.untrained_layer: Tensor | None = None
 
     def prepare(self, shape: Any, **reading: Any) -> Prepared:
         """Prepare a shape as the model's training shapes were; see `pointset.data.prepare`.
@@ -95,16 +99,20 @@ class Classifier(nn.Module):
     def __str__(self) -> str:
         return nn.Module.__repr__(self)
 
-    def embed(self, points: Clouds, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
+    def embed(
+        self, points: Clouds, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE, up: str | None = None
+    ) -> Any:
         """Return an embedding of each cloud, float32 [B, d]: similar shapes have similar embeddings; see `predict`.
 
         It is the input of the head: the pooled features of the encoder, concatenated. For classes that are not those of
         the training it is better than later layers: of labeled_db's shapes, the nearest neighbour in the embedding of
         dumlp16-max+dumlp16.modelnet40-1024 has the same class for 89.5 %, in its logits for 83.7 %.
         """
-        return as_given(embed_rows(self, prepared_batches(self, points, mask, batch_size)), points)
+        return as_given(embed_rows(self, prepared_batches(self, points, mask, batch_size, up)), points)
 
-    def predict(self, points: Clouds, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
+    def predict(
+        self, points: Clouds, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE, up: str | None = None
+    ) -> Any:
         """Return the class index of each cloud; its name is `model.classes[index]`.
 
         Clouds may have any unit and position: each goes through `prepare`, so that a cloud has the same prediction as
@@ -114,9 +122,11 @@ class Classifier(nn.Module):
         Args:
             points: one cloud [n, inputs], a batch [B, n, inputs], or a list of B clouds [n_i, inputs]; arrays or
                 tensors of any number type. At most `preparation.points` points of a cloud are used, chosen at random.
-                Or a file of a mesh or a cloud, a `Mesh`, a `Cloud`, or a list of these; or `PointSets`.
+                Or a file of a mesh or a cloud, a `Mesh` or one of trimesh, a `Cloud`, what `prepare` returns, or a list
+                of these; or `PointSets`.
             mask: bool [B, n] of a batch, True at real points.
             batch_size: clouds at a time; does not change the result beyond rounding.
+            up: the upward axis of the shapes; see `pointset.data.prepare`.
 
         Returns:
             int64 [B], B = 1 for one cloud: an array where arrays came in, else a tensor on the device of the first.
@@ -124,19 +134,29 @@ class Classifier(nn.Module):
         Raises:
             InputError: these are not clouds, or one of them has no point or is not finite; it is named.
         """
-        self._warn_without_preparation(points)
-        return as_given(predict(self, prepared_batches(self, points, mask, batch_size)).logits.argmax(dim=1), points)
+        self._warn_if_untrained(points)
+        batches = prepared_batches(self, points, mask, batch_size, up)
+        return as_given(predict(self, batches).logits.argmax(dim=1), points)
 
-    def predict_proba(self, points: Clouds, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE) -> Any:
+    def predict_proba(
+        self, points: Clouds, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE, up: str | None = None
+    ) -> Any:
         """Return probabilities of the classes, float32 [B, classes]: softmax(logits / temperature); see `predict`.
 
         Out-of-distribution shapes can get large probabilities, too: `classify` reports low confidence for them.
         """
-        self._warn_without_preparation(points)
-        probabilities = predict(self, prepared_batches(self, points, mask, batch_size)).probabilities
+        self._warn_if_untrained(points)
+        probabilities = predict(self, prepared_batches(self, points, mask, batch_size, up)).probabilities
         return as_given(torch.from_numpy(probabilities).float(), points)
 
-    def _warn_without_preparation(self, points: Clouds) -> None:
+    def _warn_if_untrained(self, points: Clouds) -> None:
+        new = self.untrained_layer
+        if new is not None and torch.equal(new, self.head[-1].weight.detach().cpu()):  # type: ignore[index,union-attr]
+            warnings.warn(
+                "the last layer is new and untrained, so predictions mean nothing: train the model with pointset.fit",
+                UserWarning,
+                stacklevel=3,
+            )
         if not (self.has_preparation or isinstance(points, PointSets)):
             warnings.warn(
                 "the model has no preparation: points are not normalised; if it was trained on "
@@ -145,7 +165,7 @@ class Classifier(nn.Module):
                 stacklevel=3,
             )
 
-    def classify(self, shapes: Clouds, mask: MaskLike = None) -> list[dict[str, Any]]:
+    def classify(self, shapes: Clouds, mask: MaskLike = None, *, up: str | None = None) -> list[dict[str, Any]]:
         """Return the most likely class of each shape, as `pointset classify` prints it; see `predict`.
 
         Returns:
@@ -157,7 +177,8 @@ class Classifier(nn.Module):
             dict_keys(['name', 'class', 'probability', 'low_confidence'])
         """
         if self.classes is None:
-            raise InputError("the model has no classes: train it, or load a trained model")
+            raise InputError("the model has no names of classes: give them to create_model, or load a trained model")
+        self._warn_if_untrained(shapes)
         listed: Any = shapes
         if isinstance(shapes, PointSets):
             names = shapes.names
@@ -165,7 +186,7 @@ class Classifier(nn.Module):
             listed = list_clouds(shapes, mask, self.inputs)
             files = [str(shape) if isinstance(shape, str | Path) else "" for shape in listed]
             names = [file or f"cloud {row}" for row, file in enumerate(files)]
-        prediction = predict(self, prepared_batches(self, listed))
+        prediction = predict(self, prepared_batches(self, listed, up=up))
         best = prediction.probabilities.max(axis=1).tolist()
         columns = zip(names, prediction.logits.argmax(dim=1).tolist(), best, prediction.low_confidence, strict=True)
         return [
@@ -214,11 +235,13 @@ class SetClassifier(Classifier):
         return self.pool(self.encode(points, mask), mask).flatten(1)
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
-        """Return logits [B, classes].
+        """Return logits [B, classes] of prepared points.
 
-        `mask` is True at real points; the values of padded rows have no effect. An empty set (n = 0, or no True in its
-        mask) pools to zeros. One cloud [n, inputs] gives logits [1, classes]. Arrays, whole numbers and other floating
-        types are converted to the type of the weights.
+        Points are used as they are: give those of `PointSets` or `model.prepare(shape).points`; `predict` prepares
+        shapes in any unit. `mask` is True at real points; the values of padded rows have no effect. An empty set
+        (n = 0, or no True in its mask) pools to zeros, and its logits say nothing of a shape. One cloud [n, inputs]
+        gives logits [1, classes]. Arrays, whole numbers and other floating types are converted to the type of the
+        weights.
 
         Raises:
             InputError: the points are not [B, n, inputs] or [n, inputs], or the mask is not of these points.

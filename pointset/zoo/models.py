@@ -1,8 +1,9 @@
 """Models from their names: `head(pool(encoder(X)))`; all poolings except pma share one head."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.baselines.models import Ensemble
-from pointset.configuration import Count, check, check_seed
+from pointset.configuration import Count, check, check_once, check_seed
 from pointset.data.local_features import WIDTHS
 from pointset.data.options import Preparation
 from pointset.data.point_sets import PointSets
@@ -31,6 +32,8 @@ from pointset.zoo.registration import source_digests
 
 ENSEMBLE = "ensemble"
 """Name of the specs that have members."""
+ClassesLike = Any
+"""A whole number of any kind, names in a list or an array, or None."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Spec:
 
 def create_model(
     name: str,
-    classes: int | Sequence[str] | None = None,
+    classes: ClassesLike = None,
     options: ModelOptions | None = None,
     *,
     inputs: int = 3,
@@ -74,7 +77,8 @@ def create_model(
     Args:
         name: `encoder-pooling`, such as "isab16-pma" (see `list_models`), or the full name of a trained model, such as
             "isab16-pma.modelnet40-1024" (see `list_pretrained`).
-        classes: number of logits, or the names of the classes; 40, or those of the trained model, when None.
+        classes: number of logits, or the names of the classes, which become `model.classes`; 40, or those of the
+            trained model, when None.
         options: how it is built; the defaults when None. Options that the model does not use are ignored.
         inputs: numbers per point.
         seed: of the initial weights; global random state is neither used nor changed.
@@ -84,7 +88,9 @@ def create_model(
         changes: fields of `ModelOptions` by name, in place of those of `options`.
 
     Returns:
-        A module called as `model(points [B, n, inputs], mask [B, n] or None) -> logits [B, classes]`.
+        A `Classifier`, called as `model(points [B, n, inputs], mask [B, n] or None) -> logits [B, classes]` with
+        prepared points: those of `PointSets`, or `model.prepare(shape).points`. `model.predict` takes shapes in any
+        unit.
 
     Raises:
         PointsetError: the name is unknown (the nearest ones are given) or names an aggregation that does not pool sets
@@ -97,14 +103,32 @@ def create_model(
     """
     if options is not None and not isinstance(options, ModelOptions):
         raise PointsetError(f"options must be ModelOptions, got {quoted(options)}")
+    count, names = count_classes(classes)
     if trained := trained_name(name, pretrained):
         given = {} if options is None else options.flat()
-        model = load_trained(trained, classes, {"inputs": inputs, **given, **changes}, seed)
+        model = load_trained(trained, names or count, {"inputs": inputs, **given, **changes}, seed)
         if isinstance(trained, Path) and (found := model.spec.name) != name:  # type: ignore[union-attr]
             raise PointsetError(f"{trained} is a run of {found}, not of {name}: write {found}")
         return model
-    count = 40 if classes is None else classes if isinstance(classes, int) else len(classes)
-    return build_model(Spec(name, count, inputs, seed, (options or ModelOptions()).changed(changes)))
+    options = (options or ModelOptions()).changed(changes)
+    model = build_model(Spec(name, 40 if count is None else count, inputs, seed, options))
+    model.classes = names  # type: ignore[assignment]
+    return model
+
+
+def count_classes(classes: ClassesLike) -> tuple[int | None, list[str] | None]:
+    """Return the number of classes, and their names if they are given; None stays None.
+
+    Raises:
+        PointsetError: it is neither a number nor names, or a name is repeated.
+    """
+    if classes is None or isinstance(classes, Integral):
+        return classes if classes is None or isinstance(classes, bool) else int(classes), None
+    if isinstance(classes, str) or not isinstance(classes, Iterable) or not getattr(classes, "ndim", 1):
+        raise PointsetError(f"classes must be a whole number or a list of names, got {quoted(classes)}")
+    names = [str(name) for name in classes]
+    check_once("classes:", names)
+    return len(names), names
 
 
 def load_model(name: str | Path) -> Any:
@@ -162,7 +186,8 @@ def load_trained(
     load_weights(model, weights, str(folder / WEIGHTS))
     set_preparation(model, known, preparation)
     if wanted != known:
-        model.classes = None
+        model.classes = None if isinstance(wanted, int) else list(wanted)
+        model.untrained_layer = model.head[-1].weight.detach().clone()  # type: ignore[index,union-attr]
         return model
     model.by_thresholds = run["recipe"].get("ordered") == "thresholds"
     model.temperature, model.description = run.get("temperature", 1.0), run
@@ -200,7 +225,7 @@ def set_preparation(model: nn.Module, classes: Sequence[str], preparation: Prepa
         model.preparation = preparation  # type: ignore[assignment]
     else:
         model.preparation = replace(preparation, local_features=model.local_features)
-        model.temperature, model.training_distribution = 1.0, None
+        model.temperature, model.training_distribution, model.untrained_layer = 1.0, None, None
         model.classes = list(classes) if model.spec.classes == len(classes) else None  # type: ignore[union-attr]
 
 

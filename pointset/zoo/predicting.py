@@ -6,7 +6,6 @@ They take `PointSets`, or batches: `prepared_batches` prepares a user's clouds, 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,9 +15,8 @@ from torch import Tensor, nn
 
 from pointset.data.batches import fixed_batches
 from pointset.data.point_sets import PointSets
+from pointset.data.preparation import is_one_shape
 from pointset.data.ragged import pad_sets
-from pointset.data.readers.clouds import Cloud
-from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError, described
 from pointset.inputs import InputError, as_sets, require_tensor
 from pointset.nn.layers import in_evaluation_mode
@@ -102,9 +100,13 @@ def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) 
     return _results(model, sets, batch_size, lambda points, mask: [embed(points, mask)])[0]
 
 
-def prepared_batches(model: Any, clouds: Clouds, mask: Any = None, batch_size: int = SETS_AT_ONCE) -> Sets:
+def prepared_batches(
+    model: Any, clouds: Clouds, mask: Any = None, batch_size: int = SETS_AT_ONCE, up: str | None = None
+) -> Sets:
     """Return batches of a user's clouds, each prepared by the model; `PointSets` stay unchanged."""
     if isinstance(clouds, PointSets):
+        if up is not None:
+            raise InputError("up is not for PointSets, whose shapes were rotated when they were loaded: leave it out")
         clouds.require_inputs(model)
         return clouds
     listed = list_clouds(clouds, mask, model.inputs)
@@ -114,7 +116,7 @@ def prepared_batches(model: Any, clouds: Clouds, mask: Any = None, batch_size: i
     def prepared() -> Iterator[Tensor]:
         for index, cloud in enumerate(listed):
             try:
-                yield model.prepare(cloud, name=f"cloud {index}").points
+                yield model.prepare(cloud, name=f"cloud {index}", up=up).points
             except PointsetError as error:
                 raise InputError(f"cloud {index}: {error}") from error
 
@@ -158,7 +160,7 @@ def list_clouds(clouds: Clouds, mask: Any, inputs: int) -> Sequence[Any]:
     """Return a list of clouds; of a batch with a mask the real points."""
     if isinstance(clouds, ndarray) and clouds.dtype.kind == "O" and clouds.ndim == 1:
         clouds = list(clouds)
-    if isinstance(clouds, str | Path | Mesh | Cloud) or hasattr(clouds, "columns"):  # a DataFrame
+    if is_one_shape(clouds):
         clouds = [clouds]
     if hasattr(clouds, "to_list"):  # a Series of pandas
         clouds = clouds.to_list()

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,14 +32,38 @@ def files(tmp_path_factory):
 def test_a_file_a_mesh_and_prepared_points_have_the_same_maps(model, files):
     points = model.prepare(files[0]).points
     expected = pointset.attention_maps(model, points)
-    for shape in (files[0], str(files[0]), read_mesh(files[0])):
+    mesh = read_mesh(files[0])
+    other = SimpleNamespace(vertices=mesh.vertices, faces=mesh.faces)  # of another library, such as trimesh
+    for shape in (files[0], str(files[0]), mesh, other, model.prepare(files[0]), points * 100 + 50, points.tolist()):
         for found, same in zip(pointset.attention_maps(model, shape), expected, strict=True):
-            torch.testing.assert_close(found.weights, same.weights)
+            torch.testing.assert_close(found.weights, same.weights, atol=1e-4, rtol=1e-3)
+        assert model.predict(shape).tolist() == model.predict(points).tolist()
     both = pointset.attention_maps(model, files)
     for found, same in zip(both, expected, strict=True):
         torch.testing.assert_close(found[0].weights, same.weights, atol=1e-5, rtol=1e-4)
     with pytest.raises(pointset.PointsetError, match="a Linear cannot prepare a file"):
         pointset.attention_maps(torch.nn.Linear(3, 2), files[0])
+
+
+def test_a_padded_batch_in_any_unit_has_the_maps_of_its_clouds(model):
+    clouds = torch.rand(2, 60, 3, generator=torch.Generator().manual_seed(0)) * 100 + 50
+    mask = torch.arange(60) < torch.tensor([[60], [40]])
+    maps = pointset.attention_maps(model, clouds, mask)
+    for row, cloud in enumerate((clouds[0], clouds[1, :40])):
+        for found, same in zip(maps, pointset.attention_maps(model, cloud), strict=True):
+            torch.testing.assert_close(found[row].weights, same.weights, atol=1e-5, rtol=1e-4)
+    assert pointset.attention_maps(model, clouds[1], mask[1])[0].weights.shape[-1] == 40
+
+
+def test_predictions_take_the_upward_axis(model, files):
+    cloud = np.load(files[1])
+    turned = cloud[:, [0, 2, 1]] * [1, 1, -1]  # Y up
+    for method in (model.predict, model.predict_proba, model.embed):
+        np.testing.assert_allclose(method(turned, up="y"), method(cloud), atol=1e-4)
+    assert model.classify(turned, up="y")[0]["class"] == model.classify(cloud)[0]["class"]
+    sets = pointset.from_arrays(cloud[None], [0])
+    with pytest.raises(pointset.PointsetError, match="up is not for PointSets"):
+        model.predict(sets, up="y")
 
 
 def test_shapes_are_inspected_and_drawn_as_they_are_predicted(model, files, tmp_path):

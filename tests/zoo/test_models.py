@@ -309,3 +309,19 @@ def test_the_default_dropout_is_that_of_the_width(options: dict[str, Any], rate:
     assert pointset.ModelOptions(**options).dropout_rate == rate
     model: Any = pointset.create_model("rff-max", classes=3, **options)
     assert {module.p for module in model.head if hasattr(module, "p")} == {rate}
+
+
+@pytest.mark.parametrize("pretrained", [None, "modelnet40-1024"])
+def test_names_of_classes_are_kept(pretrained):
+    model = pointset.create_model("isab16-pma", np.array(["cat", "dog"]), pretrained=pretrained)
+    assert (model.classes, model.spec.classes) == (["cat", "dog"], 2)
+    assert pointset.create_model("isab16-pma", np.int64(5), pretrained=pretrained).spec.classes == 5
+    with pytest.warns(UserWarning, match="untrained" if pretrained else "no preparation"):
+        assert model.classify(torch.rand(600, 3))[0]["class"] in ("cat", "dog")
+
+
+@pytest.mark.parametrize("wrong", ["3", "chair", 3.0, True, ["a", "a"], [], 0])
+def test_what_are_no_classes(wrong):
+    for name in ("rff-max", "isab16-pma.modelnet40-1024"):
+        with pytest.raises(PointsetError, match=r"classes(:| must be a whole number).*(got|given twice)"):
+            pointset.create_model(name, wrong)

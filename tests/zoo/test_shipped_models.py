@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -59,6 +60,13 @@ def test_other_classes_get_a_new_last_layer_on_the_trained_body():
     assert all(torch.equal(model.state_dict()[name], trained.state_dict()[name]) for name in body)
     assert len(last) == 2
     assert all(torch.equal(model.state_dict()[name], fresh[name]) for name in last)
+    cloud = torch.rand(1024, 3, generator=torch.Generator().manual_seed(0))
+    with pytest.warns(UserWarning, match="the last layer is new and untrained"):
+        model.predict(cloud)
+    with torch.no_grad():
+        model.head[-1].weight += 0.1  # training, by whatever loop
+    with warnings.catch_warnings(action="error"):
+        model.predict(cloud)
 
 
 def test_classes_of_the_same_name_keep_their_last_weights():
@@ -67,7 +75,7 @@ def test_classes_of_the_same_name_keep_their_last_weights():
     chair = trained.classes.index("chair")
     assert model.head[-1].weight[1].equal(trained.head[-1].weight[chair])
     assert not model.head[-1].weight[0].equal(trained.head[-1].weight[0])
-    assert (model.classes, model.spec.as_dict()["pretrained"]) == (None, "rff-pma4.modelnet40-1024")
+    assert (model.classes, model.spec.as_dict()["pretrained"]) == (["nut", "chair"], "rff-pma4.modelnet40-1024")
 
 
 def test_trained_weights_are_found_by_true_by_a_tag_and_by_the_full_name():
@@ -105,7 +113,7 @@ def test_classify_gives_the_class_its_probability_and_low_confidence_of_files_an
     assert first["probability"] == pytest.approx(model.predict_proba(tmp_path / "chair.off").max(), abs=1e-6)
     assert second["name"] == "cloud 1"
     assert second["low_confidence"] == (second["probability"] < 0.5)
-    with pytest.raises(PointsetError, match="the model has no classes"):
+    with pytest.raises(PointsetError, match="the model has no names of classes"):
         pointset.create_model("rff-max", classes=3, dim=8).classify(cloud)
 
 

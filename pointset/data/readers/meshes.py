@@ -6,6 +6,7 @@ by Ear Clipping", 2002). A flat polygon that crosses itself has no inside, and i
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import mapbox_earcut
 import numpy as np
@@ -55,6 +56,12 @@ class Mesh:
         if self.faces.min() < 0 or self.faces.max() >= len(vertices):
             row = int(np.flatnonzero(((self.faces < 0) | (self.faces >= len(vertices))).any(axis=1))[0])
             raise MeshError(f"face {row} is {self.faces[row].tolist()}, but vertices run from 0 to {len(vertices) - 1}")
+
+
+def mesh_of(shape: Any) -> Any:
+    """Return the `Mesh` of an object with `vertices` and `faces`, such as one of trimesh; anything else unchanged."""
+    other = not isinstance(shape, Mesh) and hasattr(shape, "vertices") and hasattr(shape, "faces")
+    return Mesh(np.asarray(shape.vertices), np.asarray(shape.faces)) if other else shape
 
 
 def mesh_of_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray, name: str) -> Mesh:
