@@ -34,14 +34,13 @@ from timing import WORKS, interleaved
 from torch import Tensor, nn
 from torch.profiler import profile
 
-from pointset.errors import PointsetError
+from pointset import PointsetError, create_model
 from pointset.evaluation.costs import flops
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.provenance import command, origin
 from pointset.runs.records import write_json
 from pointset.runs.workers import torch_threads
 from pointset.training.recipe import Precision
-from pointset.zoo.models import create_model
 
 CLASSES = 40
 SIDE = 2048

@@ -23,12 +23,9 @@ import torch
 from tabulate import tabulate
 from timing import interleaved, training_step
 
-from pointset import create_model
-from pointset.data import PointSets, read_mesh, sample_points
-from pointset.data.augmentations import augmentation_from_names
+from pointset import DataOptions, create_model
+from pointset.data import PointCache, PointSets, augmentation_from_names, read_mesh, sample_points
 from pointset.data.batches import batches
-from pointset.data.options import DataOptions
-from pointset.data.point_cache import PointCache
 
 Task = Callable[[Path], Any]
 

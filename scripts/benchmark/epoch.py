@@ -19,12 +19,11 @@ import torch.nn.functional as F
 from tabulate import tabulate
 
 import pointset
-from pointset.data.augmentations import augmentation_from_names
+from pointset import Recipe
+from pointset.data import PointSets, augmentation_from_names
 from pointset.data.batches import Batch, batches
-from pointset.data.dataset import PointSets
 from pointset.runs.workers import torch_threads
 from pointset.training.optimization import make_optimizer
-from pointset.training.recipe import Recipe
 
 
 def whole(name: str, train: PointSets, recipe: Recipe) -> float:

@@ -17,9 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pointset.nn.blocks import ISAB, MAB, PMA, SAB
+from pointset.nn import ISAB, MAB, PMA, SAB, AttentionPool
 from pointset.nn.layers import Masked
-from pointset.nn.pooling.pma import AttentionPool
 from pointset.zoo.classifiers import SetClassifier
 
 Attend = Callable[[Tensor, Tensor, Tensor, int], Tensor]

@@ -19,18 +19,17 @@ from jaxtyping import Float
 from saved import run as run_app
 from torch import Tensor, nn
 
-from pointset.comparison.experiment import Entry
+from pointset import ModelOptions, Recipe, create_model, load_model
+from pointset.comparison import Entry
+from pointset.data import PointSets
 from pointset.data.batches import Batch
-from pointset.data.dataset import PointSets
 from pointset.data.reload import load_like
 from pointset.evaluation import evaluate
 from pointset.training.descriptions import describe_run
 from pointset.training.loop import Training
 from pointset.training.objectives import Classification, Loss
-from pointset.training.recipe import Recipe
 from pointset.zoo.local_feature_inputs import fit_local_features
-from pointset.zoo.models import create_model, load_model, set_preparation
-from pointset.zoo.options import ModelOptions
+from pointset.zoo.models import set_preparation
 
 SIZES = (64, 100, 256, 1024)
 app = cyclopts.App(name="distil.py", help=__doc__, result_action="return_value")

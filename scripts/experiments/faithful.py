@@ -13,7 +13,8 @@ from saved import study_table, write_study
 
 import pointset
 from pointset.comparison.statistics import mean_interval
-from pointset.explain.faithfulness import EXPLANATIONS, check_explanations
+from pointset.explain import check_explanations
+from pointset.explain.faithfulness import EXPLANATIONS
 from pointset.zoo.classifiers import Classifier
 
 MODELS = ("isab16-pma", "dumlp16-max+dumlp16", "rff-pma4")

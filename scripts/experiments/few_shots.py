@@ -20,13 +20,12 @@ from saved import keep_row, kept_rows, study_table, write_tables
 from support import OPTIONS
 from torch import Tensor
 
+from pointset import create_model, fit
 from pointset.baselines.models import SupportVectors
-from pointset.data.dataset import load_dataset
-from pointset.data.point_sets import PointSets
+from pointset.data import PointSets, load_dataset
+from pointset.training import transfer_recipe
 from pointset.training.baselines import baseline_of, extract_rows, set_pose
-from pointset.training.fine_tuning import RECIPE, transfer_recipe
-from pointset.training.fitting import fit
-from pointset.zoo.models import create_model
+from pointset.training.fine_tuning import RECIPE
 from pointset.zoo.predicting import embed_rows, predict
 
 NAME, CLASSICAL, NETWORK = "few_shots", "features+surface-svm", "dumlp16-max+dumlp16"

@@ -17,8 +17,7 @@ import cyclopts
 import numpy as np
 
 import pointset
-from pointset.data import read_mesh
-from pointset.data.sampling import sample_points
+from pointset.data import read_mesh, sample_points
 from pointset.runs.spreadsheets import as_csv
 from pointset.training import selection
 

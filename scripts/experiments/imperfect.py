@@ -18,10 +18,10 @@ from numpy import ndarray
 from saved import run as run_app
 
 from pointset import ModelOptions, PointSets, Recipe, fit, load_dataset
-from pointset.configuration import AttentionOptions
-from pointset.data.augmentations import augmentation_from_names
+from pointset.data import augmentation_from_names
 from pointset.data.batches import mixed_seed
 from pointset.data.point_cache import Indices
+from pointset.nn import AttentionOptions
 from pointset.zoo.models import create_for
 
 COPIES = 3

@@ -20,11 +20,10 @@ from saved import keep_row, kept_rows, study_table, write_tables
 from support import OPTIONS, load
 from torch import Tensor
 
-from pointset.data.dataset import load_dataset
-from pointset.data.point_sets import PointSets
-from pointset.training.fine_tuning import NETWORK_MODEL, transfer_recipe
-from pointset.training.fitting import fit
-from pointset.training.selection import select_model
+from pointset import fit, select_model
+from pointset.data import PointSets, load_dataset
+from pointset.training import transfer_recipe
+from pointset.training.fine_tuning import NETWORK_MODEL
 from pointset.zoo.models import create_for
 from pointset.zoo.predicting import predict
 

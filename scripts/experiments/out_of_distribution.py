@@ -22,10 +22,10 @@ from sklearn.covariance import LedoitWolf
 from torch import Tensor
 
 import pointset
+from pointset import PointsetError
 from pointset.commands.terminal import as_table
-from pointset.data.point_sets import PointSets
+from pointset.data import PointSets
 from pointset.data.reload import load_like
-from pointset.errors import PointsetError
 from pointset.evaluation.shape_files import Guess, accuracy_of, classify_files, in_folders
 from pointset.runs import records
 from pointset.zoo.classifiers import Classifier

@@ -13,19 +13,15 @@ import torch
 from saved import FOLDER, run, study_table, write_study
 from torch import Tensor, nn
 
-from pointset.data.dataset import load_dataset
-from pointset.data.point_sets import PointSets
-from pointset.explain.maps import find_map
-from pointset.explain.recording import attention_maps
-from pointset.explain.specialisation import specialisation, untrained
-from pointset.viz import save
-from pointset.viz.camera import Camera
+from pointset import load_model
+from pointset.data import PointSets, load_dataset
+from pointset.explain import attention_maps, find_map, specialisation, untrained
+from pointset.viz import Camera, save
 from pointset.viz.charts import Picture
 from pointset.viz.clouds import Line, Panel, add_bar, draw_lines
 from pointset.viz.color import scale_for
 from pointset.viz.maps import BAR_LABEL
 from pointset.viz.rows import as_cloud, point_rows
-from pointset.zoo.models import load_model
 
 MODEL, LAYERS, POINTS, PER_CLASS, SHAPES_AT_ONCE = "isab16-pma.modelnet40-1024", 2, 1024, 8, 32
 PICTURE = FOLDER.parents[1] / "notebooks" / "modelnet40_attention.png"

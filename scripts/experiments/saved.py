@@ -26,12 +26,12 @@ import numpy as np
 from cyclopts import App
 from tabulate import tabulate
 
-from pointset.comparison.experiment import Entry
+from pointset import PointsetError
+from pointset.comparison import Entry
 from pointset.comparison.report.sections import commit_of, machine_of
 from pointset.comparison.runs import of_size
 from pointset.comparison.statistics import SIGNIFICANCE_LEVEL
-from pointset.errors import PointsetError
-from pointset.evaluation.costs import Cost
+from pointset.evaluation import Cost
 from pointset.evaluation.predictions import load_predictions
 from pointset.runs.atomic import write_atomically
 from pointset.runs.records import write_json, write_text

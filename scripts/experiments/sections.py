@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from frontiers import FIGURES, SIZES, all_rows
 from saved import Saved, SavedRow, short, study_table
 
-from pointset.evaluation.robustness import Robustness, robustness_table
+from pointset.evaluation import Robustness
+from pointset.evaluation.robustness import robustness_table
 from pointset.runs.spreadsheets import read_csv
 
 FIGURE_FILE, FIGURE = next(iter(FIGURES.items()))

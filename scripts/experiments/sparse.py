@@ -14,10 +14,9 @@ import cyclopts
 import torch
 from saved import run as run_app
 
+from pointset import Recipe, fit, load_model
 from pointset.data.reload import load_like
-from pointset.training.fitting import fit
-from pointset.training.recipe import Recipe
-from pointset.zoo.models import build_model, load_model
+from pointset.zoo.models import build_model
 
 app = cyclopts.App(name="sparse.py", help=__doc__, result_action="return_value")
 
