@@ -1,4 +1,4 @@
-"""Distillation: train a network that learns from several finished runs, beside the labels (Hinton et al. 2015).
+"""Distillation: train a network on the labels and on the predictions of several finished runs (Hinton et al. 2015).
 
 python scripts/experiments/distil.py scripts/experiments/near128.toml isab-shifts128 runs/near/runs/* --run runs/mine
 
@@ -88,7 +88,7 @@ def distil(
     for size in SIZES:
         found = evaluate(fitted.model, load_like(data, "test", points=size))
         print(f"{size:,} points: {found.accuracy:.2%}, mean of classes {found.mean_class_accuracy:.2%}")
-    print(f"{fitted.work / 60:.1f} core-minutes")
+    print(f"{fitted.work / 60:.1f} CPU minutes")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which explanation of a set is faithful? Deletion and insertion over test shapes, for trained models of the package.
+"""Faithfulness of explanations: deletion and insertion over test shapes, for pretrained models.
 
 python scripts/experiments/faithful.py path/to/modelnet40_ply_hdf5    # writes results/faithful/
 """
@@ -27,7 +27,7 @@ app = cyclopts.App(name="faithful.py", help=__doc__, result_action="return_value
 def faithful(
     data: str, *, shapes: Annotated[int, Parameter(help="Test shapes, spread over all classes.")] = 80
 ) -> None:
-    """Check all explanations of the models, and keep the areas and their tables for the results page."""
+    """Check all explanations of the models, and write the areas and their tables for the results page."""
     rows = list[dict[str, Any]]()
     for name in MODELS:
         model = pointset.create_model(name, pretrained=TRAINED_ON).eval()

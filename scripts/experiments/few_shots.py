@@ -1,9 +1,9 @@
-"""Few shots of ModelNet40: 5 or 10 classes, 10 or 20 training shapes of each, 20 test shapes of each, ten episodes.
+"""Few-shot classification on ModelNet40: ten episodes with 5 or 10 classes and 10 or 20 training shapes per class.
 
 python scripts/experiments/few_shots.py path/to/modelnet40_ply_hdf5    # writes results/few_shots/
 
-Shots are of the training split and queries of the test split, as Point-BERT draws them (arXiv 2111.14819). Episode s is
-drawn with seed s: 5 classes are the first of 10, and 10 shots the first of 20. The same command continues a run.
+Shots are from the training split and queries from the test split, as in Point-BERT (arXiv 2111.14819). Episode s is
+sampled with seed s: 5 classes are the first of 10, and 10 shots the first of 20. The same command continues a run.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,8 +34,8 @@ SIZES, QUERIES, EPISODES = ((5, 10), (5, 20), (10, 10), (10, 20)), 20, 10
 LONGER: dict[str, Any] = {"epochs": 20, "batch_size": 64, "train_points": (64, 320), "label_smoothing": 0.2}
 """The training on the other classes, which also mixes shapes (PointCutMix) and has more noise."""
 STEPS = 100
-SCRATCH, ROWS = f"network, {STEPS} steps from scratch", "SVM on rows of a network of the other 30"
-BOTH = "SVM on features, surface and rows"
+SCRATCH, ROWS = f"network, {STEPS} steps from scratch", "SVM on embeddings, other 30 classes"
+BOTH = "SVM on features, surface and embeddings"
 METHODS = ((CLASSICAL, "all 40"), (SCRATCH, "all 40"), *((name, "10 unseen") for name in (CLASSICAL, ROWS, BOTH)))
 """Methods, and the classes that episodes are drawn from; the 10 are the last of a permutation with seed 0."""
 FIELDS = ("method", "classes", "ways", "shots", "seed", "accuracy")
@@ -98,7 +98,7 @@ def extractor(method: str, train: PointSets, unseen: np.ndarray, run: Path) -> E
 
 
 def measure(method: str, drawn_from: str, train: PointSets, test: PointSets, run: Path) -> None:
-    """Run the episodes that results.csv lacks for one method."""
+    """Run the episodes of one method that are missing in results.csv."""
     mixed, done = np.random.default_rng(0).permutation(40), {tuple(row.values())[:5] for row in kept_rows(NAME)}
     drawn = episodes(train, test, mixed[-10:] if drawn_from == "10 unseen" else np.arange(40))
     todo = [one for one in drawn if (method, drawn_from, *map(str, one[:3])) not in done]
@@ -113,7 +113,7 @@ def measure(method: str, drawn_from: str, train: PointSets, test: PointSets, run
 
 
 def table() -> str:
-    """Mean accuracy and standard deviation over the episodes."""
+    """Return the table of mean accuracies and standard deviations over the episodes."""
     found: dict[tuple[str, ...], list[float]] = {}
     for *key, _, accuracy in (row.values() for row in kept_rows(NAME)):
         found.setdefault(tuple(key), []).append(100 * float(accuracy))

@@ -28,12 +28,12 @@ SIZES = {"100 points": (100,), "1,000 points": (1000, 1024)}
 """The panels of a figure, and the sizes of set that each shows."""
 DATA = "modelnet40_ply_hdf5_1024"
 TIMED = ("encoder_pooling_100", "frontier", "minutes_100", "five_minutes_100", "minutes_1000")
-"""Results of one machine: seconds of another would say more about the machine than about the model."""
+"""Results from one machine, whose training times are comparable."""
 FLOOR = 60.0
-"""Percent. Rows below are named and not drawn: one that has not learned would leave no room for the others."""
+"""Accuracy in percent below which rows are named but not drawn, so that the others remain distinct."""
 
 SEEDS = 3
-"""Rows of fewer seeds have no bar."""
+"""Rows with fewer seeds have no bar."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Figure:
     axis: str
     cost: Callable[[SavedRow], float | None]
     results: tuple[str, ...] | None = None
-    """Whose rows it shows; all when None."""
+    """Experiments whose rows it shows; all if None."""
 
     def dots(self, saved: Mapping[str, Saved], sizes: tuple[int, ...]) -> list[Dot]:
         """The rows of these sizes, one dot each."""
@@ -66,17 +66,17 @@ class Figure:
         ]
 
     def front(self, saved: Mapping[str, Saved], sizes: tuple[int, ...]) -> list[Dot]:
-        """The dots that no other one beats on both axes, cheapest first, of those that have learned."""
+        """The Pareto front of the dots above `FLOOR`, cheapest first."""
         return frontier([dot for dot in self.dots(saved, sizes) if dot.mean >= FLOOR])
 
     def digest(self, saved: Mapping[str, Saved]) -> str:
-        """Of everything that the figure shows."""
+        """Digest of the values that the figure shows."""
         shown = {title: [asdict(dot) for dot in self.dots(saved, sizes)] for title, sizes in SIZES.items()}
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
 
 
 def bar(row: SavedRow) -> tuple[float, float]:
-    """The ends of a row's 95 % interval; the mean, twice, where two seeds would put them 12.7 standard errors away."""
+    """Ends of a row's 95 % interval; the mean, twice, for fewer than `SEEDS` seeds."""
     return (row.low, row.high) if row.seeds >= SEEDS else (row.mean, row.mean)
 
 
@@ -104,7 +104,7 @@ def all_rows(saved: Mapping[str, Saved]) -> list[SavedRow]:
 
 
 def draw(name: str, saved: Mapping[str, Saved], file: Path) -> None:
-    """Write a figure as PNG; what it shows stands in it as a digest."""
+    """Write a figure as PNG, with the digest of its values."""
     figure = FIGURES[name]
     panels = {title: dots for title, sizes in SIZES.items() if (dots := figure.dots(saved, sizes))}
     picture, axes = make_panels(len(panels), 1, 3.6)
@@ -120,13 +120,13 @@ def draw(name: str, saved: Mapping[str, Saved], file: Path) -> None:
 
 
 def left_out(dots: list[Dot]) -> str:
-    """The rows of a panel that are not drawn, in words."""
+    """Text on the rows of a panel that are not drawn."""
     low = ", ".join(f"{dot.name} {dot.mean:.0f}" for dot in dots if dot.mean < FLOOR)
     return fill(f"Not drawn, below {FLOOR:.0f} %: {low}", 60) if low else ""
 
 
 def written_digest(file: Path) -> str:
-    """What a figure says that it shows; empty if it is not there."""
+    """Digest that is stored in a figure; empty if the file does not exist."""
     if not file.exists():
         return ""
     with Image.open(file) as picture:
@@ -134,7 +134,7 @@ def written_digest(file: Path) -> str:
 
 
 def front_table(figure: Figure, saved: Mapping[str, Saved]) -> Iterator[str]:
-    """The rows of each frontier."""
+    """A table with the Pareto front of each number of points."""
     for title, sizes in SIZES.items():
         if lines := [(dot.name, short(dot.cost), f"{dot.mean:.1f}") for dot in figure.front(saved, sizes)]:
             yield (

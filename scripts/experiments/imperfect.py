@@ -3,8 +3,8 @@
     python scripts/experiments/imperfect.py path/to/modelnet40_ply_hdf5 --run runs/imperfect
 
 `pointset train --augment thin crop ...` computes local features from each augmented set of 64 to 320 points. Here whole
-clouds of 1,024 points are augmented, three copies of each shape, and have local features of their own, so that features
-in training are those of use; 0.6 of the sets are drawn from copies. Figures: "Imperfect clouds" in NOTES.md.
+clouds of 1,024 points are augmented (three copies of each shape), and local features are computed from each copy, as at
+inference; 0.6 of the sets are sampled from copies. Results: "Imperfect clouds" in NOTES.md.
 """
 
 import sys
@@ -27,7 +27,7 @@ from pointset.zoo.models import create_for
 COPIES = 3
 """Copies of each shape."""
 WHOLE = 0.4
-"""Share of the sets that are drawn from the shape itself; a copy may be unchanged, too."""
+"""Share of the sets that are sampled from the shape itself; a copy may also be unchanged."""
 AT_ONCE = 256
 IMPERFECTIONS = ("thin", "crop", "uneven", "background")
 OPTIONS = ModelOptions(

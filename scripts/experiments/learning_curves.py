@@ -1,4 +1,4 @@
-"""Learning curves for a folder of one's own: accuracy against the number of training shapes of each class.
+"""Learning curves of `pointset train` and its candidates: accuracy against the number of training shapes per class.
 
 python scripts/experiments/learning_curves.py path/to/modelnet40_ply_hdf5 path/to/labeled_db  # results/learning_curves/
 
@@ -36,7 +36,7 @@ FIELDS = ("data", "draw", "shapes", "method", "accuracy", "seconds", "chosen")
 
 
 def split(sets: PointSets, draw: int, shapes: int) -> tuple[PointSets, PointSets]:
-    """So many training shapes of each class, and other ones; smaller draws lie in larger ones."""
+    """Return training and test shapes: `shapes` and `TESTED` per class. Smaller draws are subsets of larger ones."""
     generator = np.random.default_rng(draw)
     orders = [generator.permutation(np.flatnonzero(sets.labels == label)) for label in sets.labels.unique()]
     inside, outside = (
@@ -47,7 +47,7 @@ def split(sets: PointSets, draw: int, shapes: int) -> tuple[PointSets, PointSets
 
 
 def fitted(method: str, train: PointSets, seed: int) -> tuple[Any, str]:
-    """A model fitted to the shapes by one of the methods, and what it is."""
+    """Return a model fitted by one of the methods, and the name of the selected candidate."""
     if method == CHOICE:
         choice = select_model(train, seed=seed, progress=False)
         return choice.fitted.model, choice.name
@@ -57,7 +57,7 @@ def fitted(method: str, train: PointSets, seed: int) -> tuple[Any, str]:
 
 
 def measure(name: str, sets: Callable[[int, int], tuple[PointSets, PointSets]]) -> None:
-    """Fit and test what results.csv lacks for one dataset."""
+    """Fit and test the models that are missing in results.csv for one dataset."""
     counts, draws = SHAPES[name]
     done = {(row["data"], int(row["draw"]), int(row["shapes"])) for row in kept_rows(NAME) if row["method"] == CHOICE}
     for draw, shapes in ((draw, shapes) for draw in range(draws) for shapes in counts):
@@ -79,7 +79,7 @@ def measure(name: str, sets: Callable[[int, int], tuple[PointSets, PointSets]]) 
 
 
 def table(name: str) -> str:
-    """Mean accuracy, and standard deviation over draws."""
+    """Return the table of mean accuracies and standard deviations over draws."""
     found: dict[tuple[str, int], list[float]] = {}
     for row in kept_rows(NAME):
         if row["data"] == name:
@@ -90,11 +90,11 @@ def table(name: str) -> str:
         return "open" if not values else f"{fmean(values):.1f}" + (f" ± {stdev(values):.1f}" if values[1:] else "")
 
     lines = [[method, *(cell(found.get((method, count), [])) for count in counts)] for method in METHODS]
-    return study_table(lines, [f"{name}, accuracy %", *(f"{count} of each class" for count in counts)])
+    return study_table(lines, [f"{name}, accuracy %", *(f"{count} per class" for count in counts)])
 
 
 def learning_curves(modelnet40: Path, labeled_db: Path) -> None:
-    """Run all fits, and write the tables."""
+    """Run all fits and write the tables."""
     own = load(labeled_db)
     measure("labeled_db", partial(split, own))
     options: dict[str, Any] = {"normalize": "center-standardize", "progress": False}

@@ -1,6 +1,6 @@
-"""Classes with an order: stools with three to seven legs, learned as plain classes, with soft labels and by thresholds.
+"""Ordered classes: stools with three to seven legs as unordered classes, with soft labels and by thresholds.
 
-python scripts/experiments/ordered.py          # two minutes of one core; writes results/ordered/
+python scripts/experiments/ordered.py          # two CPU minutes; writes results/ordered/
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ app = App(name="ordered.py", help=__doc__, help_format="plaintext")
 
 
 def stool(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Points [n, 3] of a seat on so many legs, of random proportions."""
+    """Return points [n, 3] of a stool with `count` legs and random proportions."""
     width, height, top = rng.uniform(0.3, 0.6), rng.uniform(0.3, 0.7), rng.uniform(0.02, 0.08)
     square, splay = bool(rng.integers(2)), float(rng.choice([0.0, 0.12]))
     solids = [disc(width / 2, top, height), *legs(rng, width, width, height, square, splay, count)]
@@ -33,7 +33,7 @@ def stool(count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def stools(count: int, seed: int) -> pointset.PointSets:
-    """So many stools of each class."""
+    """Return `count` stools of each class."""
     rng, labels = np.random.default_rng(seed), np.repeat(np.arange(len(LEGS)), count)
     X = np.stack([stool(LEGS[label], rng) for label in labels])
     return pointset.from_arrays(X, labels, [f"{legs} legs" for legs in LEGS], normalize="center-standardize")
@@ -41,7 +41,7 @@ def stools(count: int, seed: int) -> pointset.PointSets:
 
 @app.default
 def ordered() -> None:
-    """Train and test all seeds, and keep the results."""
+    """Train and test all seeds, and write the results."""
     train, test, rows = stools(TRAIN, 0), stools(TEST, 1), list[dict[str, Any]]()
     for name in ("rff-max", "isab16-pma"):
         for how in (None, "soft", "thresholds"):
@@ -50,7 +50,7 @@ def ordered() -> None:
                 pointset.fit(model, train, pointset.Recipe(**RECIPE, ordered=how), seed=seed, progress=False)
                 result = pointset.evaluate(model, test)
                 scores = {"accuracy": result.accuracy, "rank_error": result.rank_error}
-                rows.append({"model": name, "classes": how or "plain", "seed": seed, **scores})
+                rows.append({"model": name, "classes": how or "unordered", "seed": seed, **scores})
             print(rows[-1], flush=True)
     lines = []
     for name, how in dict.fromkeys((row["model"], row["classes"]) for row in rows):
@@ -59,7 +59,7 @@ def ordered() -> None:
         cells = [f"{100 * accuracy.mean():.1f} ± {100 * accuracy.std(ddof=1):.1f}"]
         lines.append([name, how, *cells, f"{ranks.mean():.3f} ± {ranks.std(ddof=1):.3f}"])
     write_study(
-        "ordered", rows, [study_table(lines, ["model", "classes", "accuracy %", "difference of ranks"], left=2)]
+        "ordered", rows, [study_table(lines, ["model", "classes", "accuracy %", "mean absolute error"], left=2)]
     )
 
 

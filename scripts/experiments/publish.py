@@ -1,9 +1,9 @@
-"""Make a trained model that comes with the package out of a finished run: 16-bit weights, run.json and a card.
+"""Make a pretrained model of the package from a finished run: 16-bit weights, run.json and a card.
 
     python scripts/experiments/publish.py runs/frontier/runs/isab16-pma-n1000-seed0 --name isab16-pma.modelnet40-1024
 
-Everything on the card is measured here, on the official test split, but the corruption errors, which the run itself
-has measured (`robustness_seeds`). Weights stay in 32 bits where 16 change an accuracy by more than a tenth of a point.
+The values on the card are measured on the official test split. Corruption errors are read from the run
+(`robustness_seeds`). Weights keep 32 bits if 16 bits change an accuracy by more than 0.1 percentage points.
 """
 
 import json
@@ -40,7 +40,7 @@ SIZES = (64, 100, 256, 1024)
 MOST_LOST = 0.001
 """Share of test shapes by which 16-bit weights may change an accuracy."""
 SUPPORT_EVERY = 10
-"""Of so many test shapes one is asked for its support."""
+"""The support is computed for every tenth test shape."""
 WORST = 3
 """Confusions on the card."""
 GENERATED = "The code, the shapes that it generates, and these numbers are under the MIT licence."

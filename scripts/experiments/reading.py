@@ -1,4 +1,4 @@
-"""What do the inducing points of the package's Set Transformer read? The README's picture, and measures of all of them.
+"""Measure the attention of the inducing points of a pretrained Set Transformer, and draw the picture of the README.
 
 python scripts/experiments/reading.py path/to/modelnet40_ply_hdf5    # writes results/reading/ and the picture
 """
@@ -33,17 +33,17 @@ PROPERTIES = {
     "planarity": "flat faces",
     "scattering": "corners, folds",
     "distance": "sparse parts",
-    "height": "where it is up",
-    "from the centre": "where it is far out",
+    "height": "height",
+    "from the centre": "distance from centre",
 }
 LARGE = 0.5
-"""Deviations of a number over a shape's points, from which an inducing point is said to prefer large or small ones."""
+"""Preference, in standard deviations, above which an inducing point is counted."""
 app = cyclopts.App(name="reading.py", help=__doc__, result_action="return_value")
 
 
 @app.default
 def reading(data: str) -> None:
-    """Measure all inducing points, trained and untrained, and draw four of them."""
+    """Measure all inducing points of the trained and an untrained network, and draw four of them."""
     model = load_model(MODEL)
     description = model.description
     sets = load_dataset(data, "test", POINTS, normalize=description["data"]["normalize"])
@@ -65,9 +65,10 @@ def reading(data: str) -> None:
 
 
 def preferences(model: nn.Module, sets: PointSets, layer: str) -> Tensor:
-    """[heads, inducing points, properties]: how far the points that are read lie from the mean of their shape.
+    """Return preferences [heads, inducing points, properties], averaged over the shapes.
 
-    In deviations of the property over the points of the shape; the mean over the shapes.
+    A preference is the attention-weighted mean of a property minus its mean over the points of the shape, in standard
+    deviations.
     """
     some = sets.subset(torch.cat([(sets.labels == label).nonzero()[:PER_CLASS, 0] for label in sets.labels.unique()]))
     points, numbers = some.points, some.with_local_features("upright").points[..., 3:6]
@@ -80,7 +81,7 @@ def preferences(model: nn.Module, sets: PointSets, layer: str) -> Tensor:
     return torch.cat(found).mean(dim=0)
 
 
-HEADS = ["property", "reads", "trained: median", "largest", f"beyond {LARGE}", "untrained: median", "largest"]
+HEADS = ["property", "points", "trained: median", "largest", f"beyond {LARGE}", "untrained: median", "largest"]
 
 
 def lines(read: dict[str, Tensor]) -> Iterator[list[str]]:

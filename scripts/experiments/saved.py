@@ -227,13 +227,13 @@ def write_study(name: str, rows: Sequence[Mapping[str, Any]], tables: Iterable[s
 
 
 def kept_rows(name: str) -> list[dict[str, str]]:
-    """The lines that an unfinished study has kept so far."""
+    """The lines of results.csv of a study that may be unfinished."""
     file = RESULTS / name / "results.csv"
     return read_csv(file) if file.exists() else []
 
 
 def keep_row(name: str, row: Mapping[str, Any]) -> None:
-    """Append a line to the results.csv of a study, from which the same command goes on, and print it."""
+    """Append a line to the results.csv of a study, so that the same command can continue, and print it."""
     (RESULTS / name).mkdir(parents=True, exist_ok=True)
     write_text(RESULTS / name / "results.csv", as_csv([*kept_rows(name), row]))
     print(*row.values(), flush=True)

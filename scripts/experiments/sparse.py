@@ -1,8 +1,9 @@
-"""Few deciding points: train on from a finished run of sparse.toml, at a lower temperature.
+"""Continue the training of a finished run of sparse.toml at a lower temperature, for a smaller support.
 
 python scripts/experiments/sparse.py runs/sparse/runs/sparse-n1024-seed0 --run runs/sparser
 
-Sparsemax at a low temperature leaves few points a weight, and a gradient: from scratch that is slow to learn.
+At a low temperature of sparsemax, few points have a non-zero weight and a gradient, so that training from scratch is
+slow.
 """
 
 import sys
@@ -31,7 +32,7 @@ def train_on(
     learning_rate: float = 5e-3,
     points: tuple[int, int] | None = None,
 ) -> None:
-    """Train the model of a run on at another temperature, with the recipe of that run, on sets of so many points."""
+    """Train the model of a run at another temperature, with the recipe of that run."""
     model = load_model(trained)
     description = model.description
     spec: Any = model.spec

@@ -1,4 +1,4 @@
-"""Exact support: how few points can decide, at what accuracy? Networks with neighbourhoods, from scratch on labeled_db.
+"""Size of the exact support and accuracy of networks with local features, trained from scratch on labeled_db.
 
 python scripts/experiments/support.py path/to/labeled_db    # writes results/support/
 
@@ -53,22 +53,22 @@ HEADS = [
     "model",
     "splits",
     "accuracy %",
-    "deciding points",
+    "support",
     "10 % to 90 %",
-    "largest change of a logit",
-    "core-seconds",
+    "largest change",
+    "CPU seconds",
 ]
 
 
 def load(folder: Path) -> PointSets:
-    """The shapes of both splits of the folder, which are split anew."""
+    """Return the shapes of both splits of the folder."""
     splits = [load_dataset(folder, split, POINTS, up="z", progress=False) for split in ("train", "test")]
     X, y = (np.concatenate([getattr(one.point_cache, name) for one in splits]) for name in ("points", "labels"))
     return from_arrays(X, y, splits[0].classes, points=POINTS, normalize="center-standardize", up="z")
 
 
 def measure(label: str, train: PointSets, test: PointSets, seed: int) -> None:
-    """Fit one model and find the points that decide each test shape."""
+    """Fit one model and compute the support of each test shape."""
     began, name = time.process_time(), label.partition(",")[0]
     network = create_model(name, classes=len(train.classes), options=MODELS[label], seed=seed)
     model = fit(network, train, transfer_recipe(train), seed=seed, progress=False).model
@@ -80,12 +80,12 @@ def measure(label: str, train: PointSets, test: PointSets, seed: int) -> None:
     low, middle, high = np.quantile(counts, [0.1, 0.5, 0.9]).round().astype(int) if there else ("", "", "")
     change = f"{max(support.change for support in there):.1e}" if there else ""
     row = {"model": label, "seed": seed, "shapes": len(test), "without": len(test) - len(there)}
-    row |= {"accuracy": f"{accuracy:.4f}", "deciding": middle, "low": low, "high": high, "change": change}
-    keep_row(NAME, {**row, "core_seconds": f"{seconds:.1f}"})
+    row |= {"accuracy": f"{accuracy:.4f}", "support": middle, "low": low, "high": high, "change": change}
+    keep_row(NAME, {**row, "cpu_seconds": f"{seconds:.1f}"})
 
 
 def means(rows: list[dict[str, str]]) -> dict[str, dict[str, float]]:
-    """For each model: the means of its numbers over the splits, of the change the largest."""
+    """Return the means of the values of each model over the splits, and the largest change."""
     found: dict[str, dict[str, float]] = {}
     for label in dict.fromkeys(row["model"] for row in rows):
         own = [row for row in rows if row["model"] == label]
@@ -96,33 +96,33 @@ def means(rows: list[dict[str, str]]) -> dict[str, dict[str, float]]:
 
 
 def table(rows: list[dict[str, str]]) -> str:
-    """A line for each model."""
+    """Return the table, with a line for each model."""
     lines = []
     for label, own in means(rows).items():
         cells = ["all", "", ""]
-        if "deciding" in own:
-            cells = [f"{own['deciding']:.0f}", f"{own['low']:.0f} to {own['high']:.0f}", f"{own['change']:.1e}"]
+        if "support" in own:
+            cells = [f"{own['support']:.0f}", f"{own['low']:.0f} to {own['high']:.0f}", f"{own['change']:.1e}"]
         counted = [f"{own['splits']:.0f}", f"{100 * own['accuracy']:.1f}"]
-        lines.append([label, *counted, *cells, f"{own['core_seconds']:.0f}"])
+        lines.append([label, *counted, *cells, f"{own['cpu_seconds']:.0f}"])
     return study_table(lines, HEADS)
 
 
 def draw(rows: list[dict[str, str]], file: Path) -> None:
-    """Accuracy against the points that decide, of the models that were measured on all splits."""
+    """Draw accuracy against the size of the support, for models that were measured on all splits."""
     found, dots = means(rows), []
     most = max(own["splits"] for own in found.values())
     for index, (label, own) in enumerate((label, own) for label, own in found.items() if own["splits"] == most):
         accuracy = 100 * own["accuracy"]
-        dots.append(Dot(label, own.get("deciding", POINTS), accuracy, accuracy, accuracy, line_style(index)))
+        dots.append(Dot(label, own.get("support", POINTS), accuracy, accuracy, accuracy, line_style(index)))
     figure, (axes,) = make_panels(1, 1, 3.2)
     draw_frontier(axes, dots)
-    label_axes(axes, f"median number of deciding points, of {POINTS:,}", "accuracy %")
+    label_axes(axes, f"median number of points of the support, of {POINTS:,}", "accuracy %")
     styles = {dot.name: {**dot.style, "ls": ""} for dot in dots}
     with_legend(figure, styles).savefig(file, format="png", dpi=160)
 
 
 def support(data: Path, *, seeds: tuple[int, ...] = (0, 1, 2)) -> None:
-    """Measure what results.csv lacks, and write the table and the figure; a seed is one split."""
+    """Measure the models that are missing in results.csv, and write the table and the figure; a seed is one split."""
     sets = load(data)
     for seed in seeds:
         train, test = sets.split_validation(HELD_OUT, seed)
@@ -130,7 +130,7 @@ def support(data: Path, *, seeds: tuple[int, ...] = (0, 1, 2)) -> None:
             if (label, str(seed)) not in {(row["model"], row["seed"]) for row in kept_rows(NAME)}:
                 measure(label, train, test, seed)
     write_tables(NAME, [table(kept_rows(NAME))])
-    write_atomically(RESULTS / NAME / "deciding.png", partial(draw, kept_rows(NAME)))
+    write_atomically(RESULTS / NAME / "support.png", partial(draw, kept_rows(NAME)))
 
 
 if __name__ == "__main__":
