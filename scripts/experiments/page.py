@@ -42,12 +42,17 @@ The columns of the tables that `pointset compare` writes have these meanings:
   accuracies are in percentage points.
 - `published`, `against published`: the result of the paper. "agrees" means a difference of at most two standard errors;
   other differences are given with their number of standard errors.
+- `points`: number of points of the test sets.
 - `mean-class %`: mean of the accuracies of the classes.
 - `ECE %`: expected calibration error.
 - `M mult-adds`: millions of multiply-adds in the matrix products for one set.
 - `ms a set`: latency for one set.
 - `step MB`: peak memory of a training step.
 - `train s`: training time in seconds, mean over seeds, on a shared machine. It is comparable within a table only.
+
+The minimum detectable difference of two models is the smallest difference that is significant with the given number of
+seeds and test shapes. Attention form `reference` is that of the Set Transformer's released code, and `paper` is
+equation 6 of the paper. Runs with `bfloat16` compute matrix products in bfloat16.
 
 [The research log](NOTES.md) has ablations and negative results."""
 MADE = (

@@ -32,8 +32,8 @@ SECTIONS = (
     Section(
         "The frontier",
         ("frontier",),
-        "The most accurate models for a given cost. The figures show the rows of all tables on ModelNet40, with 95 % "
-        "confidence intervals for rows with at least three seeds. The rows differ in recipe and number of epochs, not "
+        "This page has the most accurate models for a given cost. The figures show the rows of all tables on "
+        "ModelNet40, with 95 % confidence intervals for rows with at least three seeds. The rows differ in recipe and number of epochs, not "
         "only in the model. Training times are from one machine. Steps of `encoder_pooling_100`, `frontier` and "
         "`minutes_1000` were timed without other work; the other rows were trained beside another run.",
         figures=True,
@@ -42,7 +42,7 @@ SECTIONS = (
     Section(
         "Training in minutes",
         ("minutes_100", "five_minutes_100", "minutes_1000"),
-        "Recipes for training on one CPU core.",
+        "The recipes on this page train a model on one CPU core within minutes.",
     ),
     Section(
         "Robustness",
@@ -59,14 +59,14 @@ SECTIONS = (
     Section(
         "Earlier recipes and ablations",
         ("modern", "modern_1000", "set_transformer_table4_100", "attention_weights", "pooling"),
-        "Models with the recipe of the Set Transformer (table 4 of the paper, 30 epochs in place of 2,000), with a "
-        "more recent recipe, and with other weights functions and poolings. The full recipe of the paper "
+        "This page compares models with the recipe of the Set Transformer (table 4 of the paper, 30 epochs in place of "
+        "2,000), with a more recent recipe, and with other weights functions and poolings. The full recipe of the paper "
         "([`set_transformer_table4.toml`](set_transformer_table4.toml)) was not run.",
     ),
     Section(
         "Set problems without meshes",
         ("max_regression", "max_regression_decay", "clustering_short"),
-        "Two problems of the Set Transformer paper, with its published results. Max regression predicts the largest of "
+        "This page has two problems of the Set Transformer paper, with its published results. Max regression predicts the largest of "
         "the numbers in a set; its metric is the mean absolute error (MAE). Amortised clustering predicts the "
         "parameters of a mixture of Gaussians from a set of points; its metric is the log-likelihood.",
     ),
@@ -112,11 +112,11 @@ def answer(saved: Mapping[str, Saved]) -> Iterator[str]:
 
 
 SEVERAL = (
-    "no significant difference from the best of its column (5 % level over seeds and test shapes, all pairs of the "
-    "table)."
+    "poolings that do not differ significantly from the best of their column (5 % level over seeds and test shapes, "
+    "all pairs of the table)."
 )
 LONE = (
-    "no significant difference of the only run from the best run of its column (McNemar's exact test over test shapes, "
+    "runs that do not differ significantly from the best run of their column (McNemar's exact test over test shapes, "
     "Holm's correction over all pairs of the table). With one seed each, the table compares runs, not models."
 )
 
@@ -134,7 +134,7 @@ def grid(one: Saved) -> Iterator[str]:
     ]
     yield study_table(lines, ["accuracy %", *(f"{encoder}-" for encoder in encoders)], form="pipe")
     lone = max(row.seeds for row in rows) == 1
-    yield f"Bold: the best of its column. =: {LONE if lone else SEVERAL}"
+    yield f"Bold marks the best of a column. The sign = marks {LONE if lone else SEVERAL}"
     over_all = max(rows, key=lambda row: row.mean)
     interval = f"{100 * over_all.low:.1f} to {100 * over_all.high:.1f}"
     yield (
