@@ -33,9 +33,10 @@ SECTIONS = (
         "The frontier",
         ("frontier",),
         "This page has the most accurate models for a given cost. The figures show the rows of all tables on "
-        "ModelNet40, with 95 % confidence intervals for rows with at least three seeds. The rows differ in recipe and number of epochs, not "
-        "only in the model. Training times are from one machine. Steps of `encoder_pooling_100`, `frontier` and "
-        "`minutes_1000` were timed without other work; the other rows were trained beside another run.",
+        "ModelNet40, with 95 % confidence intervals for rows with at least three seeds. The rows differ in recipe "
+        "and number of epochs, not only in the model. Training times are from one machine. Steps of "
+        "`encoder_pooling_100`, `frontier` and `minutes_1000` were timed without other work; the other rows were "
+        "trained beside another run.",
         figures=True,
     ),
     Section("The most accurate models", ("accurate_100", "accurate_100_wide", "accurate_1000")),
@@ -59,16 +60,17 @@ SECTIONS = (
     Section(
         "Earlier recipes and ablations",
         ("modern", "modern_1000", "set_transformer_table4_100", "attention_weights", "pooling"),
-        "This page compares models with the recipe of the Set Transformer (table 4 of the paper, 30 epochs in place of "
-        "2,000), with a more recent recipe, and with other weights functions and poolings. The full recipe of the paper "
-        "([`set_transformer_table4.toml`](set_transformer_table4.toml)) was not run.",
+        "This page compares models with the recipe of the Set Transformer (table 4 of the paper, 30 epochs in "
+        "place of 2,000), with a more recent recipe, and with other weights functions and poolings. The full "
+        "recipe of the paper ([`set_transformer_table4.toml`](set_transformer_table4.toml)) was not run.",
     ),
     Section(
         "Set problems without meshes",
         ("max_regression", "max_regression_decay", "clustering_short"),
-        "This page has two problems of the Set Transformer paper, with its published results. Max regression predicts the largest of "
-        "the numbers in a set; its metric is the mean absolute error (MAE). Amortised clustering predicts the "
-        "parameters of a mixture of Gaussians from a set of points; its metric is the log-likelihood.",
+        "This page has two problems of the Set Transformer paper, with its published results. Max regression "
+        "predicts the largest of the numbers in a set; its metric is the mean absolute error (MAE). Amortised "
+        "clustering predicts the parameters of a mixture of Gaussians from a set of points; its metric is the "
+        "log-likelihood.",
     ),
 )
 
