@@ -102,7 +102,7 @@ class Saved:
 
     @property
     def reading(self) -> list[str]:
-        """The discussion of the table as Markdown, with links from the page; empty if there is no reading.md."""
+        """The discussion of the table as Markdown, with links from the page; empty without reading.md."""
         file = self.folder / "reading.md"
         return [file.read_text(encoding="utf-8").strip()] if file.exists() else []
 
@@ -126,7 +126,7 @@ def save(comparison: Path, name: str, notes: tuple[str, ...] = (), results: Path
         results: where results are kept, beside the experiments' files.
 
     Raises:
-        PointsetError: there is no finished comparison in the folder, or it has runs that failed.
+        PointsetError: the folder has no finished comparison, or some of its runs failed.
     """
     content, kept = _finished(comparison), results / name
     date = datetime.fromtimestamp((comparison / RESULTS_JSON).stat().st_mtime, UTC).date().isoformat()
