@@ -34,9 +34,9 @@ SECTIONS = (
         ("frontier",),
         "This page has the most accurate models for a given cost. The figures show the rows of all tables on "
         "ModelNet40, with 95 % confidence intervals for rows with at least three seeds. The rows differ in recipe "
-        "and number of epochs, not only in the model. Training times are from one machine. Steps of "
-        "`encoder_pooling_100`, `frontier` and `minutes_1000` were timed without other work; another training ran "
-        "during the other runs.",
+        "and number of epochs, not only in the model. Training times are from one machine. They "
+        "were measured without other work for `encoder_pooling_100`, `frontier` and `minutes_1000`. During the other "
+        "runs, another training ran on the machine.",
         figures=True,
     ),
     Section("The most accurate models", ("accurate_100", "accurate_100_wide", "accurate_1000")),
