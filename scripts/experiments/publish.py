@@ -21,19 +21,17 @@ from cyclopts import Parameter
 from statsmodels.stats.proportion import proportion_confint
 from torch import nn
 
-from pointset.data.catalogue.cards import load_card
-from pointset.data.normalize import normalize_points
+from pointset import PointsetError, load_model
+from pointset.data import load_card, normalize_points
 from pointset.data.reload import load_like
-from pointset.errors import PointsetError
 from pointset.evaluation import Evaluation, evaluate
 from pointset.evaluation.costs import multiply_adds
 from pointset.evaluation.predictions import validation_temperature
 from pointset.evaluation.robustness import robustness_of
-from pointset.explain.importance import exact_support
+from pointset.explain import exact_support
 from pointset.runs import records
 from pointset.training.checkpoints import as_safetensors
 from pointset.training.descriptions import Weights
-from pointset.zoo.models import load_model
 from pointset.zoo.pretrained import FOLDER
 
 SIZES = (64, 100, 256, 1024)

@@ -15,18 +15,14 @@ import cyclopts
 import numpy as np
 from saved import RESULTS, keep_row, kept_rows, study_table, write_tables
 
-from pointset.configuration import AttentionOptions
-from pointset.data.arrays import from_arrays
-from pointset.data.dataset import load_dataset
-from pointset.data.point_sets import PointSets
+from pointset import ModelOptions, create_model, fit
+from pointset.data import PointSets, from_arrays, load_dataset
 from pointset.evaluation import evaluate
-from pointset.explain.importance import exact_support
+from pointset.explain import exact_support
+from pointset.nn import AttentionOptions
 from pointset.runs.atomic import write_atomically
-from pointset.training.fine_tuning import transfer_recipe
-from pointset.training.fitting import fit
+from pointset.training import transfer_recipe
 from pointset.viz.charts import Dot, draw_frontier, label_axes, line_style, make_panels, with_legend
-from pointset.zoo.models import create_model
-from pointset.zoo.options import ModelOptions
 
 NAME, POINTS, HELD_OUT = "support", 1024, 0.2
 OPTIONS = ModelOptions(
