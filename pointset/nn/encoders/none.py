@@ -1,0 +1,36 @@
+"""No encoder: the pooling gets the points."""
+
+from typing import Any
+
+from torch import nn
+
+from pointset.nn.layers import Masked
+from pointset.nn.modules import Encoder
+from pointset.nn.registry import register
+
+
+@register("encoder", "none")
+class NoEncoder(Encoder):
+    """The points unchanged if the pooling accepts rows of any width, else one linear layer to width `dim`.
+
+    X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, inputs], or [B, n, dim].
+
+    Args:
+        inputs: numbers per point.
+        dim: width of the linear layer; None returns the points.
+
+    Example:
+        >>> pointset.nn.NoEncoder(3, 16)(torch.rand(2, 100, 3)).shape
+        torch.Size([2, 100, 16])
+    """
+
+    options_used = ()
+    export = True
+
+    @classmethod
+    def build(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:
+        """Build it from the inputs per point and `dim`."""
+        return cls(inputs, None if pooling.any_width else options.dim)
+
+    def __init__(self, inputs: int, dim: int | None = None) -> None:
+        super().__init__([Masked() if dim is None else Masked(nn.Linear(inputs, dim))])

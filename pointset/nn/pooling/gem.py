@@ -1,0 +1,66 @@
+"""Generalised mean of each feature."""
+
+import math
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pointset.nn.modules import OneRowPool, Pooling
+from pointset.nn.registry import register
+
+LEAST_NUMBER = 1e-6
+"""A generalised mean replaces smaller numbers by this."""
+EXPONENTS = (1e-2, 1e3)
+"""Bounds of its exponent p: close to the geometric mean, and close to the maximum."""
+NOTHING = -1e9
+"""Replaces the logarithm of x^p at padded rows: its exponential is 0, and unlike -inf it has a finite gradient."""
+
+
+@register("pooling", "gem")
+class GeMPool(OneRowPool):
+    """y_f = ((1/n) sum_i x_fi^p)^(1/p), with p trained, initially 3: the mean for p = 1, the maximum as p grows.
+
+    As released, all features share one p, and numbers below 10^-6 are replaced by 10^-6, because the mean is defined
+    for positive numbers, such as outputs of a ReLU. It is computed with logarithms, so that no power overflows. The
+    trained parameter is log p, so that p stays positive.
+
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
+
+    Args:
+        exponent: initial exponent p.
+
+    Source:
+        Radenovic, Tolias and Chum, GeM (arXiv 1711.02512), eq. 3.
+
+    Example:
+        >>> pooled = pointset.nn.GeMPool(exponent=2.0)(torch.tensor([[[1.0], [7.0]]]))
+        >>> round(pooled.item(), 3)
+        5.0
+    """
+
+    @classmethod
+    def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
+        """Build it, without an argument."""
+        return cls()
+
+    def __init__(self, exponent: float = 3.0) -> None:
+        super().__init__()
+        self.log_exponent = nn.Parameter(torch.tensor(math.log(exponent)))
+
+    @property
+    def exponent(self) -> Float[Tensor, ""]:
+        """The exponent p."""
+        low, high = map(math.log, EXPONENTS)
+        return self.log_exponent.clamp(low, high).exp()
+
+    def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
+        """The generalised mean of each feature."""
+        logarithms = Z.clamp(min=LEAST_NUMBER).log() * self.exponent.to(Z.dtype)  # of x^p
+        if mask is None:
+            count = torch.ones_like(logarithms[:1, :, :1]).sum(dim=1, keepdim=True)
+        else:
+            count = mask.sum(dim=1).clamp(min=1).to(Z.dtype)[:, None, None]
+            logarithms = logarithms.masked_fill(~mask.unsqueeze(-1), NOTHING)
+        return ((logarithms.logsumexp(dim=1, keepdim=True) - count.log()) / self.exponent.to(Z.dtype)).exp()

@@ -1,0 +1,91 @@
+"""Pooling by sliced-Wasserstein embedding (PSWE)."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from pointset.nn.pooling.sorted import SortedPool
+from pointset.nn.registry import register
+
+
+@register("pooling", "fpswe<m>", listed="fpswe64")
+class FPSWEPool(SortedPool):
+    """`PSWEPool` with fixed slices, the features themselves, and a fixed reference of m even points in [-1, 1].
+
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
+
+    Args:
+        m, dim: number of reference points, and width d of the rows.
+
+    Source:
+        Naderializadeh et al., see `PSWEPool`; FPSWE in Kothapalli et al. (arXiv 2306.05553).
+
+    Example:
+        >>> pointset.nn.FPSWEPool(64, 16)(torch.rand(2, 100, 16)).shape
+        torch.Size([2, 1, 16])
+    """
+
+    reference: Tensor
+
+    def __init__(self, m: int, dim: int) -> None:
+        super().__init__()
+        self.scales = nn.Parameter(nn.init.xavier_uniform_(torch.empty(dim, m)))
+        """The weights w, [slices, m]."""
+        self.register_buffer("reference", torch.linspace(-1, 1, m).expand(dim, m).clone())
+
+    def weights(self) -> Float[Tensor, "d m"]:
+        """The weights -w, sorted by the points of the reference."""
+        return -self.scales.gather(1, self.reference.detach().argsort(dim=1))
+
+    def basis(self, ranks: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B m n"]:
+        """The coefficients of the n sorted values in the m quantiles, by linear inter- and extrapolation."""
+        m = self.scales.shape[1]
+        quantiles = torch.arange(1, m + 1, device=ranks.device, dtype=self.scales.dtype)[:, None] / (m + 1)
+        at = quantiles * (sizes + 1) - 1  # the fractional rank of each quantile
+        lower = (at.ceil() - 1).clamp(min=0).minimum((sizes - 2).clamp(min=0))
+        share = (at - lower) * (sizes > 1)
+        return (ranks == lower) * (1 - share) + (ranks == lower + 1) * share
+
+    def pooled(self, Z: Float[Tensor, "B n d"], mask: Tensor | None = None) -> Float[Tensor, "B 1 d"]:
+        """The embedding y of each set."""
+        return (self.scales * self.reference).sum(dim=1).to(Z.dtype) + super().pooled(Z, mask)
+
+
+@register("pooling", "pswe<m>", listed="pswe64")
+class PSWEPool(FPSWEPool):
+    """y_f = sum_j w_fj (r_fj - q_f(rank of r_fj)): the weighted displacement between a set and m reference points.
+
+    Slice f of a set consists of the numbers theta_f z of its rows z, with |theta_f| = 1. q_f(j) is their quantile at
+    (j + 1) / (m + 1), where the i-th of n sorted values (i from 0) is the quantile at (i + 1) / (n + 1); other
+    quantiles are linearly interpolated or extrapolated. The optimal transport in one dimension moves the reference
+    point of rank j to q_f(j).
+
+    As released: there are as many slices as features, initially the features themselves; the reference is initially
+    evenly spaced in [-1, 1]; w has Xavier initialisation. The authors' code sorts the reference instead of ranking it,
+    which is the same until training permutes three of its points; this is the paper's version.
+
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
+
+    Args:
+        m, dim: number of reference points, and width d of the rows.
+
+    Source:
+        Naderializadeh et al., Pooling by sliced-Wasserstein embedding (NeurIPS 2021).
+
+    Example:
+        >>> pointset.nn.PSWEPool(64, 16)(torch.rand(2, 100, 16)).shape
+        torch.Size([2, 1, 16])
+    """
+
+    def __init__(self, m: int, dim: int) -> None:
+        super().__init__(m, dim)
+        reference = self.reference
+        del self.reference
+        self.reference = nn.Parameter(reference)
+        self.slices = nn.Parameter(torch.eye(dim))
+        """The directions theta, [slices, d], before normalisation."""
+
+    def features(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n d"]:
+        """The slices of each row."""
+        return F.linear(Z, F.normalize(self.slices, dim=1).to(Z.dtype))
