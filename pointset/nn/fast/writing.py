@@ -39,8 +39,8 @@ def write_in_tiles(mab: Any, X: Float[Tensor, "B n d_in"], Y: Float[Tensor, "B m
 
 def write_rows(X: Tensor, K: Tensor, V: Tensor, *maps: Tensor, heads: int) -> Float[Tensor, "B n d"]:
     """O [B, n, d]; each row reads the m keys of its set."""
-    forward, backward, plain = (partial(f, heads=heads) for f in (_write, _backward, write_plainly))
-    return in_tiles(forward, backward, plain, X, K, V, *maps)
+    forward, backward = partial(_write, heads=heads), partial(_backward, heads=heads)
+    return in_tiles(forward, backward, partial(write_plainly, heads=heads), X, K, V, *maps)
 
 
 def write_plainly(
