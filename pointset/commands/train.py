@@ -61,10 +61,9 @@ def train(
 
     Args:
         model: A name from `pointset zoo`, such as isab16-pma, or of a baseline, such as embedding-svm.
-        data: Name of a card, or a folder; default with MODEL: shapes10.
-        pretrained: Fine-tune the trained MODEL with this tag, such as modelnet40-1024, or that of the folder of a run.
-            Points and normalisation are those of its training, if no flag gives others. A full name of
-            `pointset zoo --pretrained` as MODEL does the same.
+        data: A card or a folder; default with MODEL: shapes10.
+        pretrained: Fine-tune the trained MODEL with this tag, such as modelnet40-1024, or of this run folder. Points
+            and normalisation are those of its training, unless flags give others.
         budget: Without MODEL: CPU time for model selection and training, such as 90s, 2m or 1h.
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
