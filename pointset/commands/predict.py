@@ -43,7 +43,7 @@ def classify(
     Args:
         files: Meshes (OFF, OBJ, PLY, STL, GLB), point clouds (.npy, .npz, .ply, .pcd, .las, .xyz, .csv), and folders of
             them. If folders are named like classes of the model, the accuracy is printed.
-        output: File for the predictions (*.csv): name, true class, the five most likely classes
+        output: File for the predictions (*.csv): name, true class (if the model knows it), the five most likely classes
             with their probabilities, entropy in nats, number of points, whether the confidence is low, and
             for the trained models the distance to their training shapes: 1 is typical, above 2 is out of distribution.
         pose: "any" is for shapes in any pose; without --model, the model is then one that was
@@ -60,7 +60,7 @@ def classify(
             f"{model} was not trained for any pose: leave out --model, or train with --normalize principal-axes"
         )
     guesses, failures = run_over_files(classify_files, trained, shapes, reading, "classifying")
-    accuracy, known = accuracy_of(guesses, trained.data["classes"])
+    accuracy, known = accuracy_of(guesses)
     if output is not None:
         write_guesses(output, guesses)
     seconds = perf_counter() - start

@@ -7,6 +7,7 @@ caller. Without a column `model`, the name of the file is the model, and "-seed3
 """
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from numpy import ndarray
 
 from pointset.comparison.ranking import Ranking, rank_models
 from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, check_level
-from pointset.errors import PointsetError, quoted
+from pointset.errors import PointsetError, counted, quoted
 from pointset.runs.files import require_file
 from pointset.runs.spreadsheets import from_text
 
@@ -160,7 +161,7 @@ def tidy(
     """Return the columns of `COLUMN_ALIASES` of a table of predictions, which messages call `what`.
 
     `model` and `seed` are those of all rows if no column has them. A PointsetError is raised if a column is missing or
-    has gaps, or the table is empty.
+    has gaps, or the table is empty. Rows without a label are left out, with a warning.
     """
     import pandas
 
@@ -170,6 +171,9 @@ def tidy(
         raise PointsetError(f"{what} has no rows: give at least one prediction")
     given = {key: table[name] for key, name in names.items()}
     tidied = pandas.DataFrame({"model": model, "seed": seed, "data": "", **given}, index=table.index)
+    if (unknown := tidied["label"].isna()).any() and not unknown.all():
+        warnings.warn(f"{what}: {counted(int(unknown.sum()), 'row')} without a label left out", stacklevel=3)
+        tidied = tidied[~unknown]
     for key in COLUMN_ALIASES:
         if (gaps := tidied[key].isna()).any():
             raise PointsetError(
@@ -205,7 +209,7 @@ def _columns_of(table: "DataFrame", columns: Mapping[str, str], what: str) -> di
     for key in ("item", "label", "prediction"):
         if key not in names:
             aliases = " or ".join(COLUMN_ALIASES[key])
-            raise PointsetError(f"{what} has no column {aliases}: name it with {key}=COLUMN; it has {listed}")
+            raise PointsetError(f"{what} has no column {aliases}: name it with --columns {key}=COLUMN; it has {listed}")
     return names
 
 

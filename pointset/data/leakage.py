@@ -14,7 +14,10 @@ def repeated_files(train: PointSets) -> tuple[str, ...]:
     Only files of equal sizes are read. Releases are not examined: see `pointset.data_quality.check_data`.
     """
     splits = {} if train.listing is None else train.listing.splits
-    trained, tested = ([shape.path for shape in splits.get(split, []) if shape.path.exists()] for split in SPLITS)
+    trained, tested = (
+        [shape.path for shape in splits.get(split, []) if not shape.is_left_out and shape.path.exists()]
+        for split in SPLITS
+    )
     digests = file_digests([*trained, *tested])
     known = {*digests[: len(trained)]}
     count = sum(digest in known for digest in digests[len(trained) :])
@@ -33,7 +36,8 @@ def divided_groups(train: PointSets) -> tuple[str, ...]:
     """
     if train.grouping.origin != "names" or train.listing is None or not train.listing.is_hashed:
         return ()
-    test, trained = train.listing.splits.get(SPLITS[1], []), {name_key(name) for name in train.names}
+    trained = {name_key(name) for name in train.names}
+    test = [shape for shape in train.listing.splits.get(SPLITS[1], []) if not shape.is_left_out]
     count = sum(name_key(shape.name) in trained for shape in test)
     if not count:
         return ()

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy import ndarray
 
-from pointset.data.groups import assign_folds, groups_from_names, number_groups
+from pointset.data.groups import alone, assign_folds, groups_from_names, number_groups
 from pointset.data_quality.features import CLASSIFIER, Features
 from pointset.data_quality.reading import Shapes
 from pointset.training.baselines import FOLDS, fit_head
@@ -32,13 +32,20 @@ def check_labels(shapes: Shapes, features: Features, duplicates: Sequence[tuple[
 
     Errors are ranked by the probability of the given label (self-confidence; Kuan and Mueller, *Model-agnostic label
     quality scoring to detect real-world label errors*, 2022). Probabilities are those of a classifier that was fitted
-    without the shape, its duplicates and its group.
+    without the shape, its duplicates and its group by file names; if duplicates join all groups of a class, without
+    the shape and its duplicates.
     """
-    labels, groups = shapes.labels, _joined_groups(shapes, duplicates)
-    folds = assign_folds(groups, labels.tolist(), seed, FOLDS)
+    labels = shapes.labels
+    of_names = groups_from_names(shapes.names, labels.tolist()).groups
+    candidates = [_joined_groups(own, labels, duplicates) for own in (of_names, alone(len(labels)).groups)]
+    drawn = [(own, assign_folds(own, labels.tolist(), seed, FOLDS)) for own in candidates]
+    # Duplicates may join all groups of a class, which then cannot be held out.
+    groups, folds = max(drawn, key=lambda pair: len(np.unique(labels[pair[1] >= 0])))
     tested = np.flatnonzero(folds >= 0)
     if len(np.unique(labels[tested])) < 2:
-        return LabelCheck("labels cannot be checked: fewer than two classes have two shapes that can be read")
+        return LabelCheck(
+            "labels cannot be checked: fewer than two classes have two shapes that can be read and are not duplicates"
+        )
     if find_spec("cleanlab") is None:
         return LabelCheck('labels are not checked, for lack of cleanlab: pip install "pointset-learn[cleanlab]"')
     classes, targets = np.unique(labels, return_inverse=True)
@@ -62,13 +69,12 @@ def check_labels(shapes: Shapes, features: Features, duplicates: Sequence[tuple[
     return LabelCheck(f"labels are checked with {CLASSIFIER} of {accuracy:.0%} out-of-fold accuracy", errors)
 
 
-def _joined_groups(shapes: Shapes, duplicates: Sequence[tuple[int, int]]) -> ndarray:
-    """Return the groups of the shapes by their names, joined where duplicates of one class connect them."""
+def _joined_groups(groups: ndarray, labels: ndarray, duplicates: Sequence[tuple[int, int]]) -> ndarray:
+    """Return the groups of the shapes, joined where duplicates of one class connect them."""
     from scipy.cluster.hierarchy import DisjointSet
 
-    groups = groups_from_names(shapes.names, shapes.labels.tolist()).groups
     joined = DisjointSet(groups.tolist())
     for first, second in duplicates:
-        if shapes.labels[first] == shapes.labels[second]:
+        if labels[first] == labels[second]:
             joined.merge(int(groups[first]), int(groups[second]))
     return number_groups(joined[group] for group in groups.tolist())

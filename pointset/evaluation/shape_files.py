@@ -36,7 +36,7 @@ class Guess:
     points: int
     """Number of points that the model got."""
     true_class: str = ""
-    """The true class, empty if unknown; it may be a class that the model does not know."""
+    """The true class as the model names it, empty if unknown or not a class of the model."""
     low_confidence: bool = False
     """True if the class has a probability below 50 %, or less than its distance asks for."""
     distance: float | None = None
@@ -60,9 +60,13 @@ class Guess:
 def guess(
     shapes: Sequence[ShapeFile], prediction: Prediction, classes: Sequence[str], points: Sequence[int] | ndarray
 ) -> list[Guess]:
-    """Return the most likely classes of shapes; `points` are the numbers of points that the model got."""
+    """Return the most likely classes of shapes; `points` are the numbers of points that the model got.
+
+    In true classes, case, spaces, hyphens and underscores do not matter: "Night stand" is night_stand.
+    """
     from scipy.special import entr
 
+    own = {_plain(name): name for name in classes} | {name: name for name in classes}
     shares, logits = prediction.probabilities, prediction.logits.cpu().numpy()
     # Logits that differ by little can have the same probability, so the order is that of the logits.
     order = np.argsort(-logits, axis=1, kind="stable")[:, :BEST]
@@ -73,7 +77,7 @@ def guess(
             likeliest=tuple((classes[index], float(shares[row, index])) for index in order[row]),
             entropy=float(entropies[row]),
             points=int(points[row]),
-            true_class=shape.true_class,
+            true_class=own.get(shape.true_class, own.get(_plain(shape.true_class), "")),
             low_confidence=bool(low_confidence[row]),
             distance=None if prediction.distances is None else float(prediction.distances[row]),
         )
@@ -81,14 +85,10 @@ def guess(
     ]
 
 
-def accuracy_of(guesses: Sequence[Guess], classes: Sequence[str]) -> tuple[float, int]:
-    """Return the accuracy on the shapes whose class is one of the model's by its name, and their number.
-
-    Case, spaces, hyphens and underscores do not matter: "Night stand" is night_stand.
-    """
-    names = {_plain(name) for name in classes}
-    known = [guess for guess in guesses if _plain(guess.true_class) in names]
-    right = sum(_plain(guess.likeliest[0][0]) == _plain(guess.true_class) for guess in known)
+def accuracy_of(guesses: Sequence[Guess]) -> tuple[float, int]:
+    """Return the accuracy on the shapes of known class, and their number."""
+    known = [guess for guess in guesses if guess.true_class]
+    right = sum(guess.likeliest[0][0] == guess.true_class for guess in known)
     return (right / len(known) if known else 0.0), len(known)
 
 

@@ -108,7 +108,7 @@ def measure_test(model: Classifier, test: PointSets) -> dict[str, object]:
 def measure_others(model: Classifier, folder: Path, up: str) -> list[dict[str, object]]:
     """Return the same for shapes of a folder, of classes of the model and of others."""
     guesses = [guess for guess in classify_files(model, in_folders([folder]), up=up) if isinstance(guess, Guess)]
-    accuracies = [accuracy_of([guess], model.classes or []) for guess in guesses]
+    accuracies = [accuracy_of([guess]) for guess in guesses]
     right, known = (np.array(column, dtype=bool) for column in zip(*accuracies, strict=True))
     low = np.array([guess.low_confidence for guess in guesses])
     best = np.array([guess.likeliest[0][1] for guess in guesses])

@@ -102,6 +102,9 @@ def test_predictions_of_runs_and_of_classify_are_read(tmp_path):
     assert (row.model, row.mean) == ("isab16-pma-n100", 0.75)
     (row,) = rank(tmp_path / "other.csv").rows
     assert (row.model, row.mean) == ("other", 0.5)
+    (tmp_path / "other.csv").write_text(table + "c,,cup,0.9\n")
+    with pytest.warns(UserWarning, match="other.csv: 1 row without a label left out"):
+        assert rank(tmp_path / "other.csv").rows[0].mean == 0.5
 
 
 def test_one_seed_judges_runs_and_says_so(frame):

@@ -116,6 +116,8 @@ def test_test_shapes_that_are_training_shapes_are_counted(tmp_path, capsys):
     command = ["train", "features-svm", "--data", folder, "--points", 32, "--run", tmp_path / "run"]
     assert said in succeed(capsys, *command)
     assert said in succeed(capsys, "evaluate", "--model", tmp_path / "run")
+    (tmp_path / "without.csv").write_text("file\ntest/flat/flat_1.npy\n")
+    assert repeated_files(load(folder, without=str(tmp_path / "without.csv"))) == ()
 
 
 CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 3.0]])

@@ -138,6 +138,13 @@ def test_labels_are_not_checked_where_one_class_is_readable_or_accuracy_is_at_ch
     assert not [finding for finding in printed["findings"] if finding["kind"] == "label"]
 
 
+def test_labels_are_checked_where_duplicates_join_all_groups_of_a_class(capsys, tmp_path):
+    for label, group, view in np.ndindex(2, 4, 3):
+        shape = bumpy(100 * label + (3 * group + view) // 2, 300, view, (1, 1, 0.3 + label))
+        save(tmp_path / ("cup", "rod")[label] / f"{'cr'[label]}_{group}_{view}.npy", shape)
+    assert "labels are checked" in succeed(capsys, "data", "check", tmp_path)
+
+
 def test_clouds_padded_by_repeated_points_are_compared_by_their_places(capsys, tmp_path):
     for number in range(4):
         cloud = bumpy(number, 90)

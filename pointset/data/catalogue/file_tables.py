@@ -47,10 +47,10 @@ def read_rows(option: str, path: Path, folder: Path) -> tuple[Path, list[list[st
     Raises:
         PointsetError: the table does not exist, cannot be read or is empty.
     """
-    fault = f"{option}={path} must be a table with a column of files"
+    fault = f"--{option} {path} must be a table with a column of files"
     found = next((table for table in (path, folder / path) if table.exists()), None)
     if found is None:
-        raise PointsetError(f"{fault}: it does not exist, neither here nor in {folder}")
+        raise PointsetError(f"--{option} {path} does not exist, neither here nor in {folder.name}")
     try:
         lines = read_text(found).splitlines(keepends=True)
         if lines and lines[0].lower().startswith("sep="):  # for Excel
@@ -99,14 +99,12 @@ def rows_by_file(
     path, rows = read_rows(option, path, folder)
     match = matcher(folder, path.parent, names)
     header = [cell.casefold() for cell in rows[0]]
-    if option == "labels" and "weight" in header:
-        raise PointsetError(f"labels={path} has weights of shapes, which no training uses: delete the column 'weight'")
     columns = {
         column: header.index(name) for column, names in COLUMNS.items() for name in reversed(names) if name in header
     }
     place = columns.setdefault("file", 0)
     if len(columns) > 1 or match(rows[0][place]) is None:  # a header; otherwise the first row is of a file
-        del rows[0]
+        _choose_column(option, path, rows.pop(0), columns, wanted)
     if wanted:
         columns.setdefault(wanted, int(place == 0))
     cells: dict[str, Cells] = {}
@@ -117,15 +115,33 @@ def rows_by_file(
         if name is None:
             unmatched.append(cell)
         elif cells.setdefault(name, of_row) != of_row:
-            raise PointsetError(f"{option}={path} has two different rows for {quoted(name)}: delete one")
+            raise PointsetError(f"--{option} {path} has two different rows for {quoted(name)}: delete one")
     if cells and wanted and not any(of_row.get(wanted) for of_row in cells.values()):
-        raise PointsetError(f"{option}={path} has no {wanted}: give it a column {quoted(wanted)}")
+        raise PointsetError(f"--{option} {path} has no {wanted}: give it a column {quoted(wanted)}")
     if complete and not cells:
-        raise PointsetError(f"{option}={path} names no file of {folder}: its first is {quoted(''.join(unmatched[:1]))}")
+        raise PointsetError(
+            f"--{option} {path} names no file of {folder}: its first is {quoted(''.join(unmatched[:1]))}"
+        )
     if complete and unmatched:
         first = one_line(", ".join(unmatched), REPEATED)
         warnings.warn(f"{path}: {counted(len(unmatched), 'row')} without a file in {folder}: {first}", stacklevel=2)
     return cells
+
+
+def _choose_column(option: str, path: Path, header: list[str], columns: dict[str, int], wanted: str) -> None:
+    """Add the wanted column to the known `columns`, the only other one; warn of it, and of columns without use."""
+    others = [place for place, name in enumerate(header) if name and place not in columns.values()]
+    if wanted and wanted not in columns and others:
+        if len(others) > 1:
+            several = one_line(", ".join(header[place] for place in others), REPEATED)
+            raise PointsetError(f"--{option} {path} has no column {quoted(wanted)}: give one of {several} that name")
+        columns[wanted] = others.pop()
+        name = quoted(header[columns[wanted]])
+        warnings.warn(f"{option}: column {name} of {path.name} is used", UserWarning, stacklevel=4)
+    if option == "labels" and others:
+        unused = one_line(", ".join(repr(header[place]) for place in others), REPEATED)
+        what = f"column {unused} is" if len(others) == 1 else f"columns {unused} are"
+        warnings.warn(f"{path.name}: {what} not used (known: {', '.join(COLUMNS)})", UserWarning, stacklevel=4)
 
 
 def matcher(folder: Path, table_folder: Path, names: Iterable[str]) -> Callable[[str], str | None]:
@@ -156,8 +172,9 @@ def keep_labeled(tree: FileTree, labels: str) -> dict[str, Cells]:
     """Leave out the files of a tree without a label in a table, and return the rows of the table by file."""
     tree.files |= tree.beside
     tree.beside.clear()
-    table = Path(labels) if Path(labels).exists() else tree.path / labels
-    tree.files = {name: path for name, path in tree.files.items() if path.resolve() != table.resolve()}
+    table = Path(labels)
+    there = (table if table.exists() else tree.path / table).resolve()
+    tree.files = {name: path for name, path in tree.files.items() if path.resolve() != there}
     rows = rows_by_file("labels", table, tree.path, tree.files, "label")
     tree.skip(f"without a row in {table.name}", [name for name in tree.files if name not in rows])
     tree.skip(f"without a label in {table.name}", [name for name in rows if not rows[name]["label"]])

@@ -22,7 +22,14 @@ from pointset.data.catalogue.scan import (
     note_beside,
     scan_folder,
 )
-from pointset.data.catalogue.splits import are_splits, split_called, splits_by_folder, splits_by_hash, splits_by_lists
+from pointset.data.catalogue.splits import (
+    KNOWN_SPLITS,
+    are_splits,
+    split_called,
+    splits_by_folder,
+    splits_by_hash,
+    splits_by_lists,
+)
 from pointset.data.groups import NO_GROUPS, group_keys, groups_from_names, name_key
 from pointset.data.options import SPLITS
 from pointset.data.readers.formats import FileKind, is_mesh_file
@@ -202,8 +209,10 @@ def _by_table(tree: FileTree, rows: Mapping[str, Cells], labels: str) -> _Assign
     """Assign files as a table says."""
     used = {name: rows[name] for name in tree.files}
     split_of = {name: split_called(cells["split"]) for name, cells in used.items() if cells.get("split")}
+    if foreign := next((split for split in split_of.values() if split not in KNOWN_SPLITS), None):
+        raise PointsetError(f"split {quoted(foreign)} in {Path(labels).name} is none of {', '.join(KNOWN_SPLITS)}")
     if split_of and (lacking := [name for name in used if name not in split_of]):
-        raise PointsetError(f"labels={labels} has no split for {quoted(lacking[0])}: give all files one, or none")
+        raise PointsetError(f"--labels {labels} has no split for {quoted(lacking[0])}: give all files one, or none")
     group_of = {name: cells.get("group") or name for name, cells in used.items()}
     group_of = group_of if any(cells.get("group") for cells in used.values()) else {}
     rule = f"labels of {labels}; " if not split_of else f"labels and splits of {labels}"

@@ -10,6 +10,7 @@ from pointset.data.groups import hold_out
 from pointset.data.options import SPLITS
 from pointset.errors import PointsetError, quoted
 
+KNOWN_SPLITS = (*SPLITS, "validation")
 TEST_SHARE = 0.2
 """Share of test shapes in a folder without splits."""
 SPLIT_FOLDERS = re.compile(

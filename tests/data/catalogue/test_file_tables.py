@@ -49,16 +49,30 @@ def test_rows_as_spreadsheets_write_them(content, tmp_path):
     ("text", "words"),
     [
         ("", "it is empty"),
-        ("file,colour\nscans/b.ply,\n", "has no label"),
+        ("file,label\nscans/b.ply,\n", "has no label"),
         ("file,label\nscans/b.ply,chair\nb,bed\n", "two different rows for 'scans/b.ply'"),
-        ("file,label,weight\nb,chair,2\n", "has weights of shapes, which no training uses: delete the column"),
+        ("name,quality,species\nb,1,chair\n", "no column 'label': give one of quality, species that name"),
         ("file,label\nx.ply,chair\n", "names no file of .*: its first is 'x.ply'"),
     ],
 )
 def test_tables_that_are_refused(text, words, tmp_path):
     (tmp_path / "table.csv").write_text(text)
-    with pytest.raises(PointsetError, match=f"labels=.*table.csv .*{words}"):
+    with pytest.raises(PointsetError, match=f"--labels .*table.csv .*{words}"):
         rows_by_file("labels", tmp_path / "table.csv", tmp_path, NAMES, "label")
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("foo,bar", "labels: column 'bar' of table.csv is used"),
+        ("file,label,splt", r"table.csv: column 'splt' is not used \(known: file, label, split, group\)"),
+        ("file,label,splt,weight", "table.csv: columns 'splt', 'weight' are not used"),
+    ],
+)
+def test_columns_that_are_guessed_or_not_used_are_named(header, words, tmp_path):
+    (tmp_path / "table.csv").write_text(f"{header}\nb,chair,2\n")
+    with pytest.warns(UserWarning, match=words):
+        assert rows_by_file("labels", Path("table.csv"), tmp_path, NAMES, "label") == {NAMES[1]: {"label": "chair"}}
 
 
 @pytest.fixture
@@ -103,6 +117,9 @@ def test_rows_without_a_file_and_incomplete_splits_are_named(folder):
         list_folder(folder, labels=str(table))
     table.write_text("file,label,split\n0,a,train\n1,b,\n")
     with pytest.raises(PointsetError, match=r"table.csv has no split for '1.npy': give all files one, or none"):
+        list_folder(folder, labels=str(table))
+    table.write_text("file,label,split\n0,a,train\n1,b,holdout\n")
+    with pytest.raises(PointsetError, match=r"split 'holdout' in table.csv is none of train, test, validation"):
         list_folder(folder, labels=str(table))
 
 
