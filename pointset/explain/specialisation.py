@@ -23,11 +23,11 @@ CELLS = 4
 SHAPES_AT_ONCE = 32
 """Number of shapes in a forward pass."""
 DESCRIPTIONS = {
-    "entropy": "1: reads all points alike",
-    "overlap": "1: reads what the others read",
-    "same place": "1: one region on all of a class",
-    "own place": "the same, less that of others",
-    "steadiness": "alike augmented, less others",
+    "entropy": "1: uniform over the points",
+    "overlap": "1: equal to the other maps",
+    "consistency": "1: one region per class",
+    "specificity": "consistency, minus others",
+    "stability": "if augmented, minus others",
 }
 
 
@@ -53,10 +53,10 @@ class Specialisation:
 
     - "entropy": mean normalised entropy of its row, entropy / log n: 1 is uniform.
     - "overlap": mean similarity (1 - total variation) of its row to the other rows of its head, on the same shape.
-    - "same place": mean similarity of its regions on two shapes of one class, in a grid of 4 x 4 x 4 cells.
-    - "own place": the same, less the similarity of its region to those of the other inducing points of its head on
+    - "consistency": mean similarity of its regions on two shapes of one class, in a grid of 4 x 4 x 4 cells.
+    - "specificity": the same, less the similarity of its region to those of the other inducing points of its head on
       another shape of the class. Without specialisation it is 0.
-    - "steadiness": mean similarity of its rows, point by point, on a shape and on the augmented shape, less that of its
+    - "stability": mean similarity of its rows, point by point, on a shape and on the augmented shape, less that of its
       row to the rows of the others on the augmented shape. Without specialisation it is 0.
     """
 
@@ -125,9 +125,9 @@ def specialisation(
     measures = {
         "entropy": entropy.mean(dim=0),
         "overlap": _off_diagonal(alike).mean(dim=0),
-        "same place": same,
-        "own place": same - other,
-        "steadiness": steady,
+        "consistency": same,
+        "specificity": same - other,
+        "stability": steady,
     }
     return Specialisation(str(layer), len(rows), measures)
 

@@ -26,8 +26,8 @@ from pointset.zoo.predicting import list_clouds, predict
 MOST_SHAPES, MOST_CODES = 48, 8_000_000
 """Largest number of shapes, and of weights in the file (one byte each): with more, some points are left out."""
 SCORES = {
-    "own place": "similarity of its regions on two shapes of a class, less that to the regions of others",
-    "same place": "similarity of its regions on two shapes of a class",
+    "specificity": "consistency, minus the similarity to the regions of other inducing points",
+    "consistency": "similarity of its regions on two shapes of a class, 1: the same region",
     "entropy": "1: uniform over the points, 0: one point only",
 }
 """The measures of `pointset.explain.specialisation` that order the rows of a layer, and their meanings."""

@@ -58,7 +58,7 @@ def test_a_folder_is_drawn_as_a_gallery(isab_run, tmp_path, capsys):
         (tmp_path / "shapes" / name).write_text(BOX)
     command = ("attend", tmp_path / "shapes", "--model", isab_run, "--points", "20")
     assert asked(capsys, *command, "-o", tmp_path / "gallery.html")["shapes"] == 4
-    assert '"own place"' in (tmp_path / "gallery.html").read_text()
+    assert '"specificity"' in (tmp_path / "gallery.html").read_text()
     said = fail(capsys, *command, "-o", tmp_path / "a.html", "--layer", "a", "--live")
     assert "--layer and --live cannot be used with a folder" in said
     assert ".html" in fail(capsys, *command, "-o", tmp_path / "a.png")

@@ -200,16 +200,16 @@ def test_inducing_points_that_read_different_regions_are_specialised(sets):
     assert (found.layer, found.shapes, found.measures["entropy"].shape) == ("isab.reads", 8, (1, 4))
     assert found.measures["entropy"].max() < 0.5
     assert found.measures["overlap"].max() < 0.1
-    assert found.measures["own place"].min() > 0.2
-    assert found.measures["steadiness"].min() > 0.3
+    assert found.measures["specificity"].min() > 0.2
+    assert found.measures["stability"].min() > 0.3
 
 
 @pytest.mark.parametrize("model", [Looks(0.0), Looks(200.0, alike=True)], ids=["read everything", "are equal"])
-def test_inducing_points_that_read_the_same_have_no_own_place(sets, model):
+def test_inducing_points_that_read_the_same_have_no_specificity(sets, model):
     measures = specialisation(model, sets).measures
     assert (measures["entropy"] > 0.999).all() if model.sharpness == 0 else (measures["entropy"] < 0.5).all()
     torch.testing.assert_close(measures["overlap"], torch.ones(1, 4))
-    for name in ("own place", "steadiness")[: 1 + (model.sharpness == 0)]:
+    for name in ("specificity", "stability")[: 1 + (model.sharpness == 0)]:
         torch.testing.assert_close(measures[name], torch.zeros(1, 4), atol=1e-5, rtol=0)
 
 
@@ -245,7 +245,7 @@ def test_padding_of_ragged_sets_does_not_affect_the_measures(ragged):
     pairs = [(0, 3), (0, 5), (3, 5), (1, 2), (1, 4), (2, 4)]
     # As many pairs of each class: the mean over pairs is that over classes.
     likeness = [1 - np.abs(region(a, 1, 2) - region(b, 1, 2)).sum() / 2 for a, b in pairs]
-    assert found.measures["same place"][1, 2].item() == pytest.approx(np.mean(likeness), abs=1e-5)
+    assert found.measures["consistency"][1, 2].item() == pytest.approx(np.mean(likeness), abs=1e-5)
 
 
 def test_the_seed_decides_only_the_augmentation(sets):
@@ -253,7 +253,7 @@ def test_the_seed_decides_only_the_augmentation(sets):
     first, same, other = (specialisation(model, sets, seed=seed).measures for seed in (0, 0, 1))
     for name in DESCRIPTIONS:
         assert torch.equal(first[name], same[name])
-        assert torch.equal(first[name], other[name]) == (name != "steadiness")
+        assert torch.equal(first[name], other[name]) == (name != "stability")
 
 
 def test_the_control_is_the_same_model_with_fresh_weights(sets):

@@ -50,8 +50,8 @@ def test_the_page_has_the_weights_of_every_shape_and_marks_wrong_predictions(mod
     relative = 2 ** (reads["reach"] * (2 * (codes[:, :, 200:] - 1.0) / 254 - 1))
     expected = pointset.find_map(pointset.attention_maps(model, sets[5][0]), kind="reads").relative().numpy()
     np.testing.assert_allclose(relative, np.clip(expected, 2 ** -reads["reach"], 2 ** reads["reach"]), rtol=0.05)
-    assert set(reads["scores"]) == {"own place", "same place", "entropy"}
-    assert set(pools["scores"]) == {"same place", "entropy"}
+    assert set(reads["scores"]) == {"specificity", "consistency", "entropy"}
+    assert set(pools["scores"]) == {"consistency", "entropy"}
     predicted = [CLASSES[i] for i in model.predict([sets[i][0] for i in range(6)])]
     assert [shape["predicted"] for shape in data["shapes"]] == predicted
     assert [shape["wrong"] for shape in data["shapes"]] == [p != CLASSES[i // 3] for i, p in enumerate(predicted)]
