@@ -12,10 +12,10 @@ Building blocks are in `pointset.nn`, everything else in the subpackage that its
 use, so that importing the package is fast.
 """
 
-import lazy_loader
+from pointset.lazy import attach
 
 __version__ = "0.1.0"
-__getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, _ = attach(__name__, __file__)
 
 # In the order of the work: data, models, training, evaluation, comparison, explanation, export, scikit-learn.
 __all__ = [  # noqa: RUF022

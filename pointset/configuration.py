@@ -9,7 +9,7 @@ import difflib
 import numbers
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -104,14 +104,9 @@ class Checked:
     @classmethod
     def _fields_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         kinds = _kinds(cls)
+        check_options(cls.__name__, values, kinds, cls.option_names())
         fields: dict[str, Any] = {}
         for name, value in values.items():
-            if name not in kinds:
-                names = cls.option_names()
-                near = closest_spelling(name, names)
-                raise PointsetError(
-                    f"{quoted(name)} is not an option of {cls.__name__}: did you mean {near}? Known: {', '.join(names)}"
-                )
             null = isinstance(value, str) and value == "none" and _fits(None, kinds[name])
             absent = null and not _fits("none", kinds[name])
             fields[name] = None if absent else tuple(value) if isinstance(value, list) else value
@@ -130,8 +125,43 @@ def check(name: str, value: Any, kind: Any) -> None:
         raise PointsetError(f"{name} must be {allowed(kind)}, got {got}")
 
 
+def check_counts(**counts: Any) -> None:
+    """Raise a PointsetError unless these arguments, by name, are whole numbers, at least 1."""
+    for name, value in counts.items():
+        check(name, value, Count)
+
+
+def check_options(owner: str, given: Iterable[str], known: Container[str], listed: Sequence[str]) -> None:
+    """Raise a PointsetError, with the nearest of the listed names, for the first option that is not known."""
+    if unknown := next((name for name in given if name not in known), None):
+        near = closest_spelling(unknown, listed)
+        raise PointsetError(
+            f"{quoted(unknown)} is not an option of {owner}: did you mean {near}? Known: {', '.join(listed)}"
+        )
+
+
+IN_NAME = "the number in a name such as isab32-pma4"
+ELSEWHERE = {
+    **dict.fromkeys(("num_classes", "n_classes", "num_labels", "out_channels", "dim_output"), ("classes",)),
+    **dict.fromkeys(("in_channels", "in_dim", "input_dim", "dim_input", "in_features"), ("inputs", "dim_in")),
+    **dict.fromkeys(("width", "hidden_dim", "dim_hidden", "hidden_size", "d_model", "embed_dim"), ("dim",)),
+    **dict.fromkeys(("num_heads", "n_heads", "nhead"), ("heads",)),
+    **dict.fromkeys(("num_inducing_points", "num_inds", "inducing_points", "inducing"), ("inducing", IN_NAME)),
+    **dict.fromkeys(("num_seeds", "num_outputs", "seeds"), ("seeds", IN_NAME)),
+    **dict.fromkeys(("num_layers", "n_layers", "depth"), ("layers",)),
+    **dict.fromkeys(("ln", "layer_norm"), ("norm",)),
+    "lr": ("learning_rate",),
+}
+"""What options of other libraries are called here: the first of these that is known."""
+
+
 def closest_spelling(key: object, known: Sequence[str]) -> str:
-    """Return the known name that is most similar to a wrong one: that begins with it, or has many of its characters."""
+    """Return the known name that is most similar to a wrong one: that begins with it, or has many of its characters.
+
+    A usual name of other libraries stands for ours.
+    """
+    if usual := next((name for name in ELSEWHERE.get(str(key), ()) if name in known or name == IN_NAME), ""):
+        return usual
     begun = [name for name in known if name.startswith(str(key))]
     return (begun or difflib.get_close_matches(str(key), known, n=1, cutoff=0.0))[0]
 

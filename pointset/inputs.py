@@ -34,11 +34,17 @@ def check_clouds(points: Any, mask: Any = None, *, features: bool = False) -> No
 
     With `features`, points [B, n, d] with d above 3 are allowed too.
     """
-    floating = isinstance(points, Tensor) and points.dim() == 3 and points.is_floating_point()
-    if not floating or not (points.shape[2] == 3 or (features and points.shape[2] > 3)):
-        alone = ": for one cloud give points[None]" if getattr(points, "ndim", 0) == 2 else ""
-        raise InputError(f"points must be a floating tensor [B, n, 3], got {described(points)}{alone}")
+    require_rows("points", points, 3, more=features)
     as_mask(mask, points)
+
+
+def require_rows(name: str, rows: Any, width: int | None, *, more: bool = False) -> None:
+    """Raise an InputError unless rows are a floating tensor [B, n, width]; of any width if it is None."""
+    floating = isinstance(rows, Tensor) and rows.dim() == 3 and rows.is_floating_point()
+    if not floating or not (width in (None, rows.shape[2]) or (more and rows.shape[2] > width)):
+        hint = f": for one cloud give {name}[None]" if getattr(rows, "ndim", 0) == 2 else ""
+        hint = f" of numpy: give torch.from_numpy({name})" if isinstance(rows, np.ndarray) else hint
+        raise InputError(f"{name} must be a floating tensor [B, n, {width or 'd'}], got {described(rows)}{hint}")
 
 
 def as_places(name: str, places: Any, count: int) -> Tensor:
@@ -124,6 +130,12 @@ def as_mask(mask: Any, points: Tensor) -> Tensor | None:
     """Convert a mask bool [..., n] of points [..., n, d] to a tensor, or raise an InputError; None stays None."""
     if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
         mask = torch.from_numpy(mask.copy()).to(points.device)
-    if mask is None or (isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == points.shape[:-1]):
-        return mask
-    raise InputError(f"mask must be bool {list(points.shape[:-1])}, True at real points, got {described(mask)}")
+    if mask is not None:
+        require_mask(mask, points)
+    return mask
+
+
+def require_mask(mask: Any, points: Tensor) -> None:
+    """Raise an InputError unless a mask is a bool tensor [..., n] for points [..., n, d]."""
+    if not (isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == points.shape[:-1]):
+        raise InputError(f"mask must be bool {list(points.shape[:-1])}, True at real points, got {described(mask)}")

@@ -110,8 +110,13 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: pointset.create_model("dgcnn", classes=3).embed(torch.rand(2, 30, 3)), "embedding"),
     (lambda: nn.Multihead(3, 3, 10), "dim must be a multiple of heads, got dim=10 and heads=4"),
     (lambda: nn.MAB(3, 3, 12, AttentionOptions(form="paper")), "dim_query=3 must equal dim=12"),
-    (lambda: changed_options(16, {}), "options must be AttentionOptions, got 16, of type int|as in heads=8"),
-    (lambda: nn.PMA(16, head=2), "'head' is not an option of AttentionOptions: did you mean heads"),
+    (lambda: changed_options(nn.SAB, 16, {}), "options must be AttentionOptions, got 16, of type int|as in heads=8"),
+    (lambda: nn.PMA(16, head=2), "'head' is not an option of PMA: did you mean heads"),
+    (lambda: nn.SAB(16, 16, num_heads=2), "'num_heads' is not an option of SAB: did you mean heads"),
+    (
+        lambda: nn.ISAB(16, 16, num_inducing_points=4),
+        "'num_inducing_points' is not an option of ISAB: did you mean inducing",
+    ),
     (lambda: nn.PMA(16, coverage="heads"), "coverage='heads' needs weights with an upper bound"),
     (lambda: nn.SetNorm(8, groups=3), "dim must be a multiple of groups, got dim=8 and groups=3"),
     (nn.StatisticPool, "statistics of StatisticPool must be a list of max, |, got "),
@@ -181,7 +186,10 @@ OPTIONS = [
     ({"weights": "sparsmax"}, "no weights function is called 'sparsmax': use softmax, sparsemax, |register_weights"),
     ({"weights": ("softmax", "sparsemax")}, "weights | heads=4, got ('softmax', 'sparsemax')"),
     ({"coverage": "seeds"}, "coverage='seeds' needs weights with an upper bound, got weights=softmax"),
-    ({"width": 3}, "'width' is not an option of ModelOptions: did you mean"),
+    ({"width": 3}, "'width' is not an option of create_model: did you mean dim? "),
+    ({"num_classes": 3}, "did you mean classes? "),
+    ({"in_channels": 3}, "did you mean inputs? "),
+    ({"inducing": 3, "pretrained": True}, "did you mean the number in a name such as isab32-pma4? "),
     ({"prenorm": True}, "prenorm needs a norm"),
     (
         {"pretrained": "modelnet40-1025"},
@@ -191,10 +199,32 @@ OPTIONS = [
 ]
 NAMES = [
     ("isab16-pam", "did you mean isab16-pma"),
+    ("set_transformer", "did you mean isab16-pma? Names are encoder-pooling"),
+    ("Deep Sets", "did you mean rff-max?"),
+    ("PointNet++", "did you mean pointnet?"),
     ("rff", "did you mean rff-"),
     ("isab16-max+aggr.lstm", "'lstm' is not an aggregation of sets |choose from attentional, |softmax"),
     ("isab16-max+cov257", "cov257 gives 33,153 numbers for each set: give at most cov256"),
     ("isab99999999999-max", "at most 4096"),  # before memory is asked for
+]
+BLOCKS = [
+    (lambda: nn.ISAB(16, 16, inducing=0), "inducing must be a whole number, at least 1, got 0"),
+    (lambda: nn.PMA(16, seeds=0), "seeds must be a whole number, at least 1, got 0"),
+    (lambda: nn.TopKPool(0), "k must be a whole number, at least 1, got 0"),
+    (lambda: nn.MAB(3, -1, 16), "dim_key must be a whole number, at least 1, got -1"),
+    (lambda: nn.RepSetPool(0, 16), "k must be a whole number, at least 1, got 0"),
+    (lambda: nn.DualMLPPool(4, 3, 0), "dim must be a whole number, at least 1, got 0"),
+    (lambda: nn.RFFEncoder(3, 16, layers=0), "layers must be a whole number, at least 1, got 0"),
+    (lambda: nn.SAB(3, 16)(BATCH, key_padding_mask=None), "SAB has no key_padding_mask: give mask, the opposite"),
+    (lambda: nn.SAB(3, 16)(BATCH.numpy()), "rows must be a floating tensor [B, n, 3]|numpy: give torch.from_numpy"),
+    (lambda: nn.SAB(3, 16)(CLOUD), "rows must be a floating tensor [B, n, 3]|for one cloud give rows[None]"),
+    (lambda: nn.ISAB(4, 16)(BATCH), "rows must be a floating tensor [B, n, 4], got float32 [2, 5, 3]"),
+    (lambda: nn.MAB(3, 4, 16)(BATCH, BATCH), "rows must be a floating tensor [B, n, 4], got float32 [2, 5, 3]"),
+    (lambda: nn.MAB(3, 3, 16)(BATCH, BATCH[:, 1:], BATCH[:, :, 0] > 0), "mask must be bool [2, 4]|bool [2, 5]"),
+    (lambda: nn.PMA(3, heads=1)(BATCH.long()), "rows must be a floating tensor [B, n, 3], got int64 [2, 5, 3]"),
+    (lambda: nn.PMA(3, heads=1)(BATCH, BATCH[:, :, 0]), "mask must be bool [2, 5], True at real |float32 [2, 5]"),
+    (lambda: nn.MaxPool()(BATCH, mask=BATCH[:, :, 0].int()), "mask must be bool [2, 5], True at real |int32 [2, 5]"),
+    (lambda: nn.FSPool(3)(BATCH, BATCH[0, :, 0] > 0), "mask must be bool [2, 5], True at real points, got bool [5]"),
 ]
 RECIPES = [
     ({"patience": 3}, "patience=3 needs a validation split"),
@@ -237,6 +267,7 @@ IN_JAVASCRIPT = [
     ("pointnet", {}, "pointnet"),
 ]
 MISTAKES += [(partial(pointset.create_model, "isab16-pma", **options), words) for options, words in OPTIONS]
+MISTAKES += BLOCKS
 MISTAKES += [(partial(pointset.create_model, name), words) for name, words in NAMES]
 MISTAKES += [(partial(find_critical, name), f"{name} does not pool by max") for name in ("rff-mean", "pointnet")]
 MISTAKES += [(partial(look_into, name), f"{name} has no attention maps: |isab") for name in ("rff-max", "pointnet")]
@@ -304,6 +335,21 @@ def test_the_words_of_a_library_are_cut() -> None:
 
 def test_an_error_that_was_not_raised_in_ones_own_code_has_no_place() -> None:
     assert place_in_own_code(ValueError("never raised")) == ""
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "hint"),
+    [
+        (nn, "MaxPooling", r"pointset\.nn has no MaxPooling: did you mean .*pointset\.nn\.MaxPool\b"),
+        (pointset, "inspect_shape", r"pointset has no inspect_shape: did you mean pointset\.explain\.inspect_shape\?$"),
+        (nn, "load_model", r"pointset\.nn has no load_model: did you mean pointset\.load_model\?$"),
+        (pointset, "draw_map", r"pointset has no draw_map: did you mean pointset\.viz\.draw_maps\b"),
+        (pointset, "xxxxxx", r"pointset has no xxxxxx$"),
+    ],
+)
+def test_an_unknown_name_of_a_package_is_answered_with_the_nearest(module, name, hint):
+    with pytest.raises(AttributeError, match=hint):
+        getattr(module, name)
 
 
 @dataclass(frozen=True, kw_only=True)

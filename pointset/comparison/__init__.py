@@ -11,6 +11,6 @@ definition of each number, see `pointset.evaluation.calibration` and `pointset.e
 A `Task` (task.py) defines what is learned, on which sets and with which metrics; the tasks are in `pointset.tasks`.
 """
 
-import lazy_loader
+from pointset.lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

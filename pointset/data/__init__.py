@@ -3,6 +3,6 @@
 The names in `__init__.pyi` are imported on first use.
 """
 
-import lazy_loader
+from pointset.lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

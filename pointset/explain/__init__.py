@@ -1,5 +1,5 @@
 """Explanations of a model on a cloud, as data: attention maps, rollout, occlusion, critical points, specialisation."""
 
-import lazy_loader
+from pointset.lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

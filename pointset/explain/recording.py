@@ -18,13 +18,12 @@ from pointset.explain.hooks import hooked_modules, kinds_by_size, recording_by_h
 from pointset.explain.maps import AttentionMap
 from pointset.inputs import InputError, as_mask, as_points, require_model
 from pointset.nn.layers import in_evaluation_mode
+from pointset.nn.masks import PADDING_MASKS
 from pointset.nn.modules import MapKind, Side
 from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import list_clouds
 
 SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "queries", (False, True): "keys"}
-PADDING_MASKS = ("key_padding_mask", "src_key_padding_mask", "padding_mask")
-"""Names of masks that are True at padded points, as in torch; all other masks are True at real points."""
 
 
 def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) -> list[AttentionMap]:

@@ -1,5 +1,5 @@
 """Export trained models: as torch.export programs, as ONNX, and as a page that runs them in a browser."""
 
-import lazy_loader
+from pointset.lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -4,6 +4,6 @@ A mask is True at real rows, None if all rows are real. Encoders and poolings ar
 the layers, scores, weights functions and norms that they consist of.
 """
 
-import lazy_loader
+from pointset.lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

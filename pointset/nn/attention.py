@@ -10,6 +10,7 @@ Letters: X [B, n, .] gives the queries, Y [B, m, .] the keys and values, h heads
 Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Transformer" (arXiv 1810.00825, eq. 3 to 5).
 """
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,13 +18,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import RELEASED
+from pointset.configuration import RELEASED, check_counts, check_options
 from pointset.configuration import AttentionOptions as AttentionOptions
 from pointset.errors import quoted
 from pointset.inputs import InputError
 from pointset.nn.fast.absorbed import Projection
 from pointset.nn.fast.kernels import Kernel, choose_kernel
 from pointset.nn.masks import non_empty, zero_padded_rows
+from pointset.nn.modules import RowsModule
 from pointset.nn.scores import SCORES, Score, join_heads, split_heads
 from pointset.nn.weights import Weights
 
@@ -58,7 +60,7 @@ def attend(
     return torch.matmul(A, V), A
 
 
-class Multihead(nn.Module):
+class Multihead(RowsModule):
     """Multihead(X, Y, Y) = concat_j(weights(score(Q_j, K_j)) V_j) W^O, with Q = X W^Q, K = Y W^K, V = Y W^V.
 
     The default weights are softmax(Q_j K_j^T / sqrt(d)); the options choose other scores and weights. Form "reference"
@@ -88,7 +90,9 @@ class Multihead(nn.Module):
         self, dim_query: int, dim_key: int, dim: int, options: AttentionOptions = RELEASED, **changes: Any
     ) -> None:
         super().__init__()
-        options = changed_options(options, changes)
+        options = changed_options(type(self), options, changes)
+        check_counts(dim_query=dim_query, dim_key=dim_key, dim=dim)
+        self.row_widths = (dim_query, dim_key)
         if dim % options.heads:
             raise InputError(f"dim must be a multiple of heads, got dim={dim} and heads={options.heads}")
         self.heads = options.heads
@@ -127,12 +131,17 @@ class Multihead(nn.Module):
         return A
 
 
-def changed_options(options: Any, changes: Mapping[str, Any]) -> AttentionOptions:
-    """Options of an attention block with changes by name; raises an InputError if they are of another type."""
+def changed_options(block: type, options: Any, changes: Mapping[str, Any]) -> AttentionOptions:
+    """Options of an attention block with changes by name; raises an error if they are of another type, or unknown."""
     if not isinstance(options, AttentionOptions):
         wrong = f"{quoted(options)}, of type {type(options).__name__}"
         raise InputError(f"options must be AttentionOptions, got {wrong}: give heads, norm, ... by name, as in heads=8")
-    return options.changed(changes) if changes else options
+    if not changes:
+        return options
+    own = [name for name in inspect.signature(block).parameters if name not in ("options", "changes")]
+    names = AttentionOptions.option_names()
+    check_options(block.__name__, changes, names, [*own, *names])
+    return options.changed(changes)
 
 
 def explicit(

@@ -18,12 +18,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.configuration import RELEASED, AttentionOptions, InitialName, NormName, SeedSource
+from pointset.configuration import RELEASED, AttentionOptions, InitialName, NormName, SeedSource, check_counts
 from pointset.inputs import InputError
 from pointset.nn.attention import Multihead, changed_options
 from pointset.nn.fast.writing import may_write_in_tiles, write_in_tiles
 from pointset.nn.masks import STATISTICS, Mask, StatisticName
-from pointset.nn.modules import Maps
+from pointset.nn.modules import Maps, RowsModule
 from pointset.nn.norms import make_norm
 
 
@@ -44,7 +44,7 @@ def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
     return nn.Sequential(nn.Linear(dim_in, hidden), nn.ReLU(), nn.Linear(hidden, dim))
 
 
-class MAB(nn.Module):
+class MAB(RowsModule):
     """Multihead attention block, MAB(X, Y): X attends to Y, then a feed-forward network is applied to every row.
 
     - form "paper":      H = N(X + Multihead(X, Y, Y));         O = N(H + rFF(H))
@@ -77,8 +77,9 @@ class MAB(nn.Module):
         self, dim_query: int, dim_key: int, dim: int, options: AttentionOptions = RELEASED, **changes: Any
     ) -> None:
         super().__init__()
-        options = changed_options(options, changes)
+        options = changed_options(type(self), options, changes)
         self.form, self.norm = options.form, options.norm_name
+        self.row_widths = (dim_query, dim_key)
         if self.form == "paper" and dim_query != dim:
             raise InputError(f'form "paper" adds X to the result: dim_query={dim_query} must equal dim={dim}')
         self.multihead = Multihead(dim_query, dim_key, dim, options)
@@ -109,7 +110,7 @@ class MAB(nn.Module):
         return self.norm_output(H + self.feed_forward(self.norm_hidden(H, query_mask)), query_mask)
 
 
-class SAB(nn.Module):
+class SAB(RowsModule):
     """Set attention block, SAB(X) = MAB(X, X): every element reads every other. Cost O(n^2).
 
     X [B, n, dim_in] with a mask [B, n] (True at real rows) gives [B, n, dim].
@@ -132,14 +133,15 @@ class SAB(nn.Module):
 
     def __init__(self, dim_in: int, dim: int, options: AttentionOptions = RELEASED, **changes: Any) -> None:
         super().__init__()
-        self.mab = MAB(dim_in, dim_in, dim, options, **changes)
+        self.row_widths = (dim_in,)
+        self.mab = MAB(dim_in, dim_in, dim, changed_options(type(self), options, changes))
 
     def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows [B, n, d], in the order of X."""
         return self.mab(X, X, mask, mask)
 
 
-class ISAB(nn.Module):
+class ISAB(RowsModule):
     """Induced set attention block, ISAB_m(X) = MAB(X, MAB(I, X)): m inducing points I summarise the set. Cost O(n m).
 
     The inducing points *read* the set (map [B, h, m, n]); then the elements read from the inducing points, which
@@ -175,7 +177,9 @@ class ISAB(nn.Module):
         **changes: Any,
     ) -> None:
         super().__init__()
-        options = changed_options(options, changes)
+        options = changed_options(type(self), options, changes)
+        check_counts(dim_in=dim_in, dim=dim, inducing=inducing)
+        self.row_widths = (dim_in,)
         self.inducing_points = nn.Parameter(initial_rows(inducing, dim, initial))
         self.reads = MAB(dim, dim_in, dim, options)
         self.writes = MAB(dim_in, dim, dim, options)
@@ -186,7 +190,7 @@ class ISAB(nn.Module):
         return self.writes(X, H, query_mask=mask)
 
 
-class PMA(nn.Module):
+class PMA(RowsModule):
     """Pooling by multihead attention, PMA_k(Z) = MAB(S, rFF(Z)): k seeds S read the set.
 
     Form "reference" omits the rFF, as the authors did in every run. With a `seed_source` other than "trained", the
@@ -222,7 +226,9 @@ class PMA(nn.Module):
         **changes: Any,
     ) -> None:
         super().__init__()
-        options = changed_options(options, changes)
+        options = changed_options(type(self), options, changes)
+        check_counts(dim=dim, seeds=seeds)
+        self.row_widths = (dim,)
         self.seeds = nn.Parameter(initial_rows(seeds, dim, initial)) if seed_source == "trained" else None
         self.pooled_seeds = None if seed_source == "trained" else PooledSeeds(dim, seeds, seed_source)
         self.feed_forward = rff(dim, dim) if options.form == "paper" else nn.Identity()

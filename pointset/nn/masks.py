@@ -11,6 +11,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 Mask = Bool[Tensor, "B n"]
+PADDING_MASKS = ("key_padding_mask", "src_key_padding_mask", "padding_mask")
+"""Names of masks that are True at padded rows, as in torch; all other masks are True at real rows."""
 StatisticName = Literal["max", "min", "mean", "sum", "deviation"]
 
 

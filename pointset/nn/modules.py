@@ -4,14 +4,15 @@ The zoo, the command line, attention maps and export read these attributes. Bloc
 `maps` and `no_decay`, too.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.nn.masks import Mask, non_empty, zero_padded_rows
+from pointset.inputs import InputError, require_mask, require_rows
+from pointset.nn.masks import PADDING_MASKS, Mask, non_empty, zero_padded_rows
 
 Statistic = Literal["max", "mean"]
 HeadName = Literal["hidden", "linear"]
@@ -21,7 +22,30 @@ Maps = dict[str, tuple[MapKind, Side]]
 """By the name of each submodule that computes attention: the kind of its map, and which side the points are."""
 
 
-class SetModule(nn.Module):
+class RowsModule(nn.Module):
+    """Base class of modules that are called with rows and a mask: what does not fit is refused in one sentence."""
+
+    row_widths: tuple[int | None, ...] = (None,)
+    """Widths of the sets of rows that are given, None for any; the mask after them is of the last set."""
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Check the rows and the mask, unless a compiler or an exporter traces the module, and call it."""
+        if not torch.compiler.is_compiling():
+            self._check_call(given, named)
+        return super().__call__(*given, **named)
+
+    def _check_call(self, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+        if inverse := next((name for name in PADDING_MASKS if name in named), ""):
+            raise InputError(f"{type(self).__name__} has no {inverse}: give mask, the opposite, True at real points")
+        for rows, width in zip(given, self.row_widths, strict=False):
+            require_rows("rows", rows, width)
+        sets = len(self.row_widths)
+        mask = given[sets] if len(given) > sets else named.get("mask")
+        if mask is not None and len(given) >= sets:
+            require_mask(mask, given[sets - 1])
+
+
+class SetModule(RowsModule):
     """Base class of encoders, poolings and whole models: modules that are registered and built by name."""
 
     options_used: ClassVar[tuple[str, ...] | None] = None

@@ -6,6 +6,6 @@ classification.py classifies point sets of shapes. The other tasks are set probl
     pointset compare max-regression
 """
 
-import lazy_loader
+from pointset.lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -3,6 +3,6 @@
 In every picture of attention, 1 is uniform attention, on a logarithmic scale.
 """
 
-import lazy_loader
+from pointset.lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.baselines.models import Ensemble
-from pointset.configuration import Count, check, check_once, check_seed
+from pointset.configuration import Count, check, check_once, check_options, check_seed
 from pointset.data.local_features import WIDTHS
 from pointset.data.options import Preparation
 from pointset.data.point_sets import PointSets
@@ -104,6 +104,8 @@ def create_model(
     if options is not None and not isinstance(options, ModelOptions):
         raise PointsetError(f"options must be ModelOptions, got {quoted(options)}")
     count, names = count_classes(classes)
+    known = ModelOptions.option_names()
+    check_options("create_model", changes, [*known, "attention"], ["classes", "inputs", "seed", "pretrained", *known])
     if trained := trained_name(name, pretrained):
         given = {} if options is None else options.flat()
         model = load_trained(trained, names or count, {"inputs": inputs, **given, **changes}, seed)

@@ -33,6 +33,8 @@ HIDDEN_LAYER = {"head_dim", "head_norm"}
 LOCAL_FEATURES = {"local_features", "local_feature_noise", "local_feature_dropout"}
 CLASSIFIER = HIDDEN_LAYER | LOCAL_FEATURES | {"pooled_dropout"}
 """Options of the head and the inputs of a classifier: other tasks have other heads and inputs."""
+PAPERS = {"settransformer": "isab16-pma", "deepset": "rff-max", "pointnet": "pointnet"}
+"""The usual names of networks, by their first letters, and ours."""
 ROW = re.compile(r"(?P<encoder>\S+?)(-(?P<statistic>max|mean))? \+ (?P<pooling>\S+)")
 
 
@@ -61,14 +63,13 @@ def parse_name(name: str) -> tuple[Builder, ...]:
     encoder, _, pooling = name.partition("-")
     first, second = registry.find_builder("encoder", encoder), registry.find_builder("pooling", pooling)
     if first is None or second is None:
-        near = difflib.get_close_matches(name.lower(), list_models(), n=3, cutoff=0.0)
-        encoders, poolings, models = (
-            ", ".join(entry.name for entry in registry.entries(kind)) for kind in ("encoder", "pooling", "model")
-        )
+        letters = re.sub(r"[^a-z]", "", name.lower())
+        usual = [ours for theirs, ours in PAPERS.items() if letters.startswith(theirs)]
+        near = usual or difflib.get_close_matches(name.lower(), list_models(), n=3, cutoff=0.0)
         raise PointsetError(
-            f"no model is called {quoted(name)}: did you mean {', '.join(near)}? Names are encoder-pooling, encoders "
-            f"{encoders}, poolings {poolings} (m and k are numbers, aggr.<name> is a set aggregation of "
-            f"torch-geometric, + joins any two), or {models}; POINTSET_MODULES names a file with user-defined ones"
+            f"no model is called {quoted(name)}: did you mean {', '.join(near)}? Names are encoder-pooling, as in "
+            "pointset.list_models(), with other numbers or poolings joined by +; POINTSET_MODULES names a file with "
+            "user-defined ones"
         )
     for builder in (*first.members, *second.members):
         for argument in builder.argument:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from torch import nn
 
-from pointset.configuration import as_functions, check
+from pointset.configuration import as_functions
 from pointset.errors import PointsetError, quoted
 from pointset.nn import registry
 from pointset.nn.modules import Encoder, Pooling
@@ -30,7 +30,7 @@ BASES: dict[str, type] = {"encoder": Encoder, "pooling": Pooling}
 def register_pooling(name: str, *, listed: str = "") -> Callable[[T], T]:
     """Register a user-defined pooling: its name then works with every encoder, like those of the package.
 
-    A later registration under the same name replaces it, as when a cell of a notebook is run again. A pooling made of
+    The same class registered again replaces it, as when a cell of a notebook is run again. A pooling made of
     the maximum, minimum, mean, sum or standard deviation of the rows is shortest as a subclass of
     `pointset.nn.StatisticPool`. `check_symmetry` tests a pooling. The command line imports the files that the
     environment variable POINTSET_MODULES names.
@@ -67,7 +67,7 @@ def register_pooling(name: str, *, listed: str = "") -> Callable[[T], T]:
         >>> pointset.check_symmetry(model).worst < 1e-4
         True
     """
-    return lambda module: _register(module, "pooling", name, listed)
+    return _decorator("pooling", name, listed)
 
 
 def register_encoder(name: str, *, listed: str = "") -> Callable[[T], T]:
@@ -96,7 +96,7 @@ def register_encoder(name: str, *, listed: str = "") -> Callable[[T], T]:
         >>> pointset.create_model("mine-max", classes=2, dim=16)(torch.rand(4, 9, 3)).shape
         torch.Size([4, 2])
     """
-    return lambda module: _register(module, "encoder", name, listed)
+    return _decorator("encoder", name, listed)
 
 
 def register_weights(name: str, *, export: bool = False) -> Callable[[T], T]:
@@ -124,11 +124,17 @@ def register_weights(name: str, *, export: bool = False) -> Callable[[T], T]:
         >>> model(torch.rand(4, 9, 3)).shape
         torch.Size([4, 2])
     """
-    return lambda module: _register(module, "weights", name, "", export)
+    return _decorator("weights", name, "", export)
+
+
+def _decorator(kind: Kind, name: str, listed: str, export: bool = False) -> Callable[[T], T]:
+    if not isinstance(name, str):
+        call = f'@pointset.register_{kind}("mine")'
+        raise PointsetError(f"register_{kind} needs a name: write {call} above the definition, got {quoted(name)}")
+    return lambda module: _register(module, kind, name, listed, export)
 
 
 def _register(module: T, kind: Kind, name: str, listed: str, export: bool = False) -> T:
-    check("name", name, str)
     if not NAME.fullmatch(name):
         raise PointsetError(
             f"{kind} name {quoted(name)} must be lower case, start with a letter, have no hyphen and no +"
@@ -147,7 +153,7 @@ def _register(module: T, kind: Kind, name: str, listed: str, export: bool = Fals
         base = f"pointset.nn.{BASES[kind].__name__}"
         raise PointsetError(f"{kind} {quoted(name)} must be a subclass of {base}, got {quoted(module)}")
     if taken := registry.find_builder(kind, entry.listed):
-        if not taken.entry.user_defined:
+        if not taken.entry.user_defined or _path_of(taken.entry.module) != _path_of(module):
             raise PointsetError(f"{kind} name {name!r} is taken by {_path_of(taken.entry.module)}: use another name")
         del registry.REGISTERED[kind, taken.entry.name]
     return registry.enter(entry)

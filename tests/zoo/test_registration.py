@@ -162,6 +162,17 @@ def test_wrong_registrations_are_errors_at_once(kind, name, make, words):
         register(name)(make)
 
 
+def test_a_name_is_of_one_definition():
+    pointset.register_pooling("once")(Middle)
+    pointset.register_pooling("once")(Middle)
+    with pytest.raises(PointsetError, match=r"'once' is taken by .*Middle: use another name"):
+        pointset.register_pooling("once")(type("Other", (Middle,), {}))
+    assert registry.REGISTERED["pooling", "once"].module is Middle
+    for register in (pointset.register_pooling, pointset.register_encoder, pointset.register_weights):
+        with pytest.raises(PointsetError, match=r"needs a name: write @pointset\.register_\w+\(.mine.\) above"):
+            register(Middle)
+
+
 class NeedsDepth(Middle):
     def __init__(self, depth: int) -> None:
         super().__init__()

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import nn
 
-from pointset.configuration import NormName
+from pointset.configuration import NormName, check_counts
 from pointset.nn.layers import Masked
 from pointset.nn.modules import Encoder
 from pointset.nn.norms import make_norm
@@ -37,6 +37,7 @@ class RFFEncoder(Encoder):
         return cls(inputs, options.dim, options.layers or 4, options.attention.norm or "none")
 
     def __init__(self, inputs: int, dim: int, layers: int = 4, norm: NormName = "none") -> None:
+        check_counts(inputs=inputs, dim=dim, layers=layers)
         modules: list[nn.Module] = [Masked(nn.Linear(inputs, dim))]
         for _ in range(layers - 1):
             modules += [make_norm(norm, dim), Masked(nn.ReLU(), nn.Linear(dim, dim))]

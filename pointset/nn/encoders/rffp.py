@@ -6,7 +6,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.configuration import NormName
+from pointset.configuration import NormName, check_counts
 from pointset.nn.masks import STATISTICS, Mask
 from pointset.nn.modules import Encoder, Statistic
 from pointset.nn.norms import make_norm
@@ -76,5 +76,6 @@ class EquivariantEncoder(Encoder):
     def __init__(
         self, inputs: int, dim: int, layers: int = 3, statistic: Statistic = "max", norm: NormName = "none"
     ) -> None:
+        check_counts(inputs=inputs, dim=dim, layers=layers)
         pairs = itertools.pairwise([inputs, *[dim] * layers])
         super().__init__(EquivariantLayer(*pair, statistic, norm) for pair in pairs)

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from pointset.configuration import RELEASED, AttentionOptions
+from pointset.configuration import RELEASED, AttentionOptions, check_counts
 from pointset.nn.blocks import SAB
 from pointset.nn.layers import Masked
 from pointset.nn.modules import Encoder
@@ -20,6 +20,7 @@ def attention_layers(
     Form "paper" adds the input to the output, so their widths must agree; with prenorm, raw coordinates would be
     normalised before the first block.
     """
+    check_counts(inputs=inputs, dim=dim, layers=layers)
     embed = attention.form == "paper" or attention.prenorm
     first: list[nn.Module] = [Masked(nn.Linear(inputs, dim))] if embed else []
     widths = [dim if embed else inputs, *[dim] * (layers - 1)]

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from pointset.configuration import check_counts
 from pointset.errors import PointsetError
 from pointset.nn.masks import masked_mean, zero_padded_rows
 from pointset.nn.modules import OneRowPool
@@ -48,6 +49,7 @@ class CovariancePool(OneRowPool):
 
     def __init__(self, r: int, dim: int, steps: int = 5) -> None:
         super().__init__()
+        check_counts(r=r, dim=dim, steps=steps)
         self.reduce = nn.Linear(dim, r)
         self.steps = steps
         rows, columns = torch.triu_indices(r, r)

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pointset.configuration import NormName
+from pointset.configuration import NormName, check_counts
 from pointset.nn.masks import Mask, zero_padded_rows
 from pointset.nn.modules import Maps, Pooling
 from pointset.nn.norms import has_shift, make_norm, normed_linear
@@ -58,6 +58,7 @@ class DualMLP(nn.Module):
 
     def __init__(self, width: int, hidden: Sequence[int], k: int, e: int, norm: NormName = "batch") -> None:
         super().__init__()
+        check_counts(width=width, k=k, e=e)
         self.k = k
         self.logits = NormedLayers([width, *hidden, k], norm)
         self.values = NormedLayers([width, *hidden, e], norm)
@@ -112,5 +113,6 @@ class DualMLPPool(DualMLP, Pooling):
         return cls(argument, width, options.dim, options.attention.norm)
 
     def __init__(self, k: int, width: int, dim: int, norm: NormName | None = None) -> None:
+        check_counts(dim=dim)
         narrow = max(1, dim // 4)
         super().__init__(width, [narrow, dim] if width < dim else [dim], k, narrow, norm or "batch")

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from pointset.configuration import check_counts
 from pointset.nn.pooling.sorted import SortedPool
 from pointset.nn.registry import register
 
@@ -32,6 +33,7 @@ class FSPool(SortedPool):
 
     def __init__(self, dim: int, pieces: int = 20) -> None:
         super().__init__()
+        check_counts(dim=dim, pieces=pieces)
         self.values = nn.Parameter(torch.randn(dim, pieces + 1))
         """v, the values of the functions at their `pieces` + 1 knots, [d, pieces + 1]."""
 

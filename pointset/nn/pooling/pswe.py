@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from pointset.configuration import check_counts
 from pointset.nn.pooling.sorted import SortedPool
 from pointset.nn.registry import register
 
@@ -30,6 +31,7 @@ class FPSWEPool(SortedPool):
 
     def __init__(self, m: int, dim: int) -> None:
         super().__init__()
+        check_counts(m=m, dim=dim)
         self.scales = nn.Parameter(nn.init.xavier_uniform_(torch.empty(dim, m)))
         """The weights w, [slices, m]."""
         self.register_buffer("reference", torch.linspace(-1, 1, m).expand(dim, m).clone())

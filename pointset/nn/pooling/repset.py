@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from pointset.configuration import check_counts
 from pointset.nn.masks import masked_sum
 from pointset.nn.modules import OneRowPool
 from pointset.nn.registry import register
@@ -34,6 +35,7 @@ class RepSetPool(OneRowPool):
 
     def __init__(self, k: int, dim: int) -> None:
         super().__init__()
+        check_counts(k=k, dim=dim)
         self.elements = nn.Parameter(torch.empty(k, dim, dim).uniform_(-1, 1))
         """The elements u, [k, hidden sets, d]."""
 

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pointset.configuration import check_counts
 from pointset.nn.modules import OneRowPool, Pooling
 from pointset.nn.registry import register
 
@@ -35,6 +36,7 @@ class TopKPool(OneRowPool):
 
     def __init__(self, k: int) -> None:
         super().__init__()
+        check_counts(k=k)
         self.k = k
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
