@@ -140,7 +140,7 @@ def attend(
     result["support"] = None if seen.support is None else seen.support.as_dict()
     text: list[Any] = [*usual(_only(model)), f"{shape.name}: {prediction}"]
     if best.low_confidence:
-        text[-1] += f": {low_confidence_advice(trained)}"
+        text[-1] += f": {low_confidence_advice(trained, _only(model), up)}"
     if trained.description["model"].get("members"):
         text.append("the maps are of the network of the ensemble; the class is that of the ensemble")
     if seen.support is not None:
@@ -194,7 +194,9 @@ def _gallery(folder: Path, model: Model, output: Path, reading: dict[str, Any]) 
     network = trained.network
     clouds = [network.prepare(files[row].path, **reading).points[:, : network.inputs] for row in chosen]
     labels = [classes[row] for row in chosen]
-    sets = pointset.from_arrays(clouds, labels, normalize="none", up=network.preparation.up)
+    sets = pointset.from_arrays(
+        clouds, labels, names=[files[row].name for row in chosen], normalize="none", up=network.preparation.up
+    )
     viz.gallery(network, sets, title=f"{escaped(folder.name)}: {trained.name}").save(output)
     found = {"model": trained.name, "shapes": len(chosen), "output": str(output)}
     return Result(found, *usual(model), f"{len(chosen)} of {len(files)} shapes", f"saved in {output}")

@@ -169,7 +169,7 @@ def _run_or_report(experiment: "Experiment", out: Path, running: Running, output
         *comparison.table(brief=True).splitlines(),
         "",
         *map(escaped, comparison.sentences()),
-        f"saved in {out}: {', '.join(RESULT_FILES)}",
+        f"saved in {out}: {', '.join(RESULT_FILES)}{''.join(f'; {path}' for path in output)}",
         "next:",
         *(f"  {command}" for command in (f"python -m webbrowser {page}", *_next_commands(comparison))),
         *experiment.task.notes(),

@@ -27,11 +27,13 @@ def export(*, model: Model = None, output: Out, mask: bool = False) -> Result:
     trained = load_model(model)
     require_network(trained, "exported")
     difference = pointset.export_model(trained.network, output, mask=mask)
-    facts = {"model": trained.name, "output": str(output), "bytes": output.stat().st_size}
+    size = output.stat().st_size
+    bytes_in_words = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+    facts = {"model": trained.name, "output": str(output), "bytes": size}
     return Result(
         facts | {"difference": difference, "checked": [list(batch) for batch in CHECKED]},
         *usual(model),
-        f"saved in {output}: {trained.description['model']['name']}, {output.stat().st_size / 1e6:.1f} MB",
+        f"saved in {output}: {trained.description['model']['name']}, {bytes_in_words}",
         f"largest difference from the model's outputs: {difference:.1e} (checked on batches of 1 and 3 sets of 1, 100 "
         "and 1,500 points)",
     )

@@ -101,7 +101,8 @@ def option_flags(title: str, sort_key: int, defaults: Mapping[str, Any]) -> Para
 
 Flags = group("Parameters", Group.create_default_parameters().sort_key)
 """Flags of a single command; they come first in the help."""
-DataFlags = option_flags("Data", 2, QUICK_SETS)
+POINTS = f"{QUICK_SETS['points']}; of `compare --data` and of `train` without MODEL {DataOptions().points}"
+DataFlags = option_flags("Data", 2, QUICK_SETS | {"points": POINTS})
 ModelFlags = option_flags("Model", 3, QUICK["model"])
 RecipeFlags = option_flags("Recipe", 4, QUICK["recipe"])
 OUT = ("--out", "-o")

@@ -41,8 +41,8 @@ def classify(
     Example: `pointset classify path/to/scans --model runs/parts -o predictions.csv`
 
     Args:
-        files: Meshes (OFF, OBJ, PLY, STL, GLB), point clouds (.npy, .npz, .ply, .pcd, .las, .xyz, .csv), and folders of
-            them. If folders are named like classes of the model, the accuracy is printed.
+        files: Meshes (OFF, OBJ, PLY, STL, GLB), point clouds (.npy, .npz, .ply, .pcd, .las, .laz, .xyz, .pts, .txt,
+            .csv, .tsv), and folders of them. If folders are named like classes of the model, the accuracy is printed.
         output: File for the predictions (*.csv): name, true class (if the model knows it), the five most likely classes
             with their probabilities, entropy in nats, number of points, whether the confidence is low, and
             for the trained models the distance to their training shapes: 1 is typical, above 2 is out of distribution.
@@ -70,7 +70,7 @@ def classify(
     if doubtful := sum(guess.low_confidence for guess in guesses):
         shapes_of = f"{doubtful:,} of {len(guesses):,} shapes have"
         which = "the class has" if len(guesses) == 1 else shapes_of
-        advice = low_confidence_advice(trained)
+        advice = low_confidence_advice(trained, model, reading.up)
         why = f"a probability below {LEAST_PROBABILITY:.0%}, or too low so far from the training shapes"
         text.append(f"{which} {LOW_CONFIDENCE} ({why}): {advice}")
     if known:

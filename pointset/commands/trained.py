@@ -90,13 +90,16 @@ def drawable(trained: Trained, *, of_ensemble: bool) -> Trained:
     return trained
 
 
-def low_confidence_advice(trained: Trained) -> str:
-    """Return what may have caused predictions of low confidence, with the options to try."""
-    count = len(trained.data["classes"])
-    return (
-        "try another upward axis (such as --up y), or `classify --pose any` if their pose may differ; else they may "
-        f"be of none of the model's {count:,} classes"
-    )
+def low_confidence_advice(trained: Trained, model: str | None, up: str) -> str:
+    """Return what may have caused predictions of low confidence, with the options to try; `model` is --model."""
+    causes, prepared = [f"they may be of none of the model's {len(trained.data['classes']):,} classes"], trained.network
+    if prepared.preparation.normalize != "principal-axes":  # else neither axis nor pose matters
+        other = "y" if prepared.preparation.up == "z" else "z"
+        tries = f"try another upward axis {f'(such as --up {other})' if up == 'auto' else f'than {up}'}"
+        if model is None:
+            tries += ", or `classify --pose any` if their pose may differ"
+        causes.insert(0, tries)
+    return "; else ".join(causes)
 
 
 def usual(model: str | None) -> list[str]:
@@ -127,4 +130,4 @@ def run_over_files(
 
 def left_out(failures: Mapping[str, str]) -> list[str]:
     """A line for each file that is left out."""
-    return [f"left out {name}: {reason}" for name, reason in failures.items()]
+    return [f"left out {reason if name in reason else f'{name}: {reason}'}" for name, reason in failures.items()]

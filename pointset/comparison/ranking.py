@@ -90,7 +90,7 @@ class Ranking:
     def against_best(self, model: str) -> str:
         """Return the difference from the best model as text, or why it is not shown."""
         if model == self.best:
-            return "best"
+            return "best" * bool(self.pairs)
         pair = self.pair(model, self.best)
         return pair.in_table(self.metric.write(pair.difference, sign="+"))
 
@@ -113,16 +113,20 @@ class Ranking:
         """Return sentences: the best model, the minimum detectable difference, and cautions."""
         return [text for text in (self.summary(), self.detectable(), self._caution()) if text]
 
+    def _closing(self) -> list[str]:
+        """Return the sentences and, if models were compared, the method."""
+        return [*self.sentences(), *([self.method] if self.pairs else [])]
+
     def summary(self) -> str:
         """One sentence for a paper."""
         best, others, unit = self.rows[0], [row.model for row in self.rows[1:]], " %" * self.metric.share
         interval = f" ({self._interval_title} {self.metric.write_interval(best.interval)})" if best.interval else ""
         where = f"On {self.items:,} items, " if self.items > 1 else ""
         mean = f"{self.metric.write(best.mean)}{unit}{interval}"
+        if not others:
+            return f"{where}{best.model} has the {self.metric.name} {mean}."
         text = f"{where}{best.model} has the best {self.metric.name}, {mean}"
         level = [model for model in others if not self.pair(self.best, model).significant]
-        if not others:
-            return f"{text}."
         if not level:
             return f"{text}, significantly better than {'the other' if len(others) == 1 else 'every other'} model."
         if all(self.pair(self.best, model).p is None for model in level):
@@ -151,7 +155,9 @@ class Ranking:
         if not single or len(self.rows) < 2:
             return ""
         which = "all" if len(single) == len(self.rows) else ", ".join(single)
-        remedy = ", or name the models that have no seed as deterministic" * self.of_tables
+        remedy = (
+            ", or name the models that have no seed with --deterministic (in Python deterministic=)" * self.of_tables
+        )
         return f"The test compares single runs, not models ({which}): give at least 2 seeds{remedy}."
 
     @property
@@ -176,20 +182,24 @@ class Ranking:
         tables = [format_table(table) for table in (self.table(), self.pair_table(SHOWN_PAIRS)) if table]
         left = len(self.pairs) - SHOWN_PAIRS
         more = [f"and {left:,} more pairs; -o ranking.md has all"] if left > 0 else []
-        return "\n".join(["\n\n".join(tables), *more, "", *map(escaped, [*self.sentences(), self.method])])
+        return "\n".join(["\n\n".join(tables), *more, "", *map(escaped, self._closing())])
 
     def as_markdown(self) -> str:
         """Return Markdown: sentences, and the tables of models and pairs."""
-        sentences = "\n\n".join(in_table(text, "github") for text in (*self.sentences(), self.method))
+        sentences = "\n\n".join(in_table(text, "github") for text in self._closing())
         return f"{sentences}\n\n" + "\n\n".join(
             f"## {title}\n\n{format_table(table, 'github')}" for title, table in self.tables().items()
         )
 
     def as_latex(self) -> str:
         """Return LaTeX: the sentences as comments, and the tables of models and pairs with caption and label."""
-        comments = "".join(f"% {escaped(text)}\n" for text in (*self.sentences(), self.method))
+        comments = "".join(f"% {escaped(text)}\n" for text in self._closing())
         return comments + "\n".join(
-            as_latex(table, f"{title} on {self.items:,} items. {self.method}", f"tab:{title.lower()}")
+            as_latex(
+                table,
+                f"{title} on {self.items:,} items. {self.method if self.pairs else ''}".strip(),
+                f"tab:{title.lower()}",
+            )
             for title, table in self.tables().items()
         )
 

@@ -22,6 +22,7 @@ from pointset.comparison.ranking import Ranking, rank_models
 from pointset.comparison.runs import Run, of_size
 from pointset.comparison.tables import BOLD, as_latex, format_table, make_cells
 from pointset.comparison.task import Task
+from pointset.configuration import AttentionOptions
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import records
@@ -159,12 +160,13 @@ class Comparison:
         options = [entry.options(experiment.model) for entry in networks or experiment.models]
         widths = " and ".join(dict.fromkeys(str(one.dim) for one in options))
         forms = " and ".join(dict.fromkeys(one.attention.form for one in options))
+        form = "" if forms == AttentionOptions().form else f", form {forms}"
         training, test = _protocol_in_words(task, recipe)
         return "".join(
             (
                 f"{task.title}, {seeds} seed{'s' * (seeds > 1)}, {training}",
                 f", {recipe.precision}" * (recipe.precision != "float32"),
-                f", width {widths}, form {forms}; {test}",
+                f", width {widths}{form}; {test}",
                 ", mean ± standard deviation over seeds" * (seeds > 1),
                 self._left_out(),
             )

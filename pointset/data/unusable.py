@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from pointset.configuration import check
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, counted
 
 OnError = Literal["raise", "skip"]
 _FOREIGN = re.compile(r"'[^']*'|\"[^\"]*\"|[-+]?\d[\d.,]*(e[-+]?\d+)?")
@@ -40,7 +40,8 @@ class UnreadableShapesError(PointsetError, ValueError):
     def __init__(self, failures: Mapping[str, str], finished: int, remedy: str, what: str = "files") -> None:
         self.failures, self.finished, self.remedy, self.what = dict(failures), finished, remedy, what
         total = finished + len(failures)
-        super().__init__(f"{len(failures)} of {total} {what} cannot be used ({in_kinds(failures)}): {remedy}")
+        first = f"{len(failures)} of {counted(total, what.removesuffix('s'))}"
+        super().__init__(f"{first} cannot be used ({in_kinds(failures)}): {remedy}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments rather than the message, so that worker processes can pass the error on."""

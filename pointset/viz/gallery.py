@@ -83,14 +83,15 @@ def gallery(
     chosen = sets.subset(rows.tolist())
     probabilities = predict(model, chosen).probabilities
     places = [to_unit(cloud[:, :3].double().numpy(), camera.up)[:kept] for cloud in clouds]
+    classes = list(getattr(model, "classes", None) or sets.classes)
     content = {
         **view_content(camera),
         "title": title,
         "counts": [len(place) for place in places],
         "positions": as_base64(np.round(np.concatenate(places) * 32767).astype("<i2")),
         "shapes": [
-            _caption(sets.classes[int(label)], shares, list(getattr(model, "classes", None) or sets.classes))
-            for label, shares in zip(chosen.labels, probabilities, strict=True)
+            {"name": name} | _caption(sets.classes[int(label)], shares, classes)
+            for name, label, shares in zip(chosen.names, chosen.labels, probabilities, strict=True)
         ],
         "layers": [
             _layer([shape[layer] for shape in maps], kept, _scores(network, sets, maps[0][layer]))

@@ -155,7 +155,7 @@ def _layer(parts: Sequence[Shown]) -> dict[str, Any]:
         "name": " / ".join(dict.fromkeys(part.rows.layer for part in parts)),
         "kind": rows.kind,
         "row_name": rows.row_name,
-        "meaning": f"{MEANINGS[rows.kind]}{only}; colour: attention, times its uniform value{hollow}",
+        "meaning": f"{MEANINGS[rows.kind]}{only}; colour: attention weight relative to uniform attention{hollow}",
         "keys": {part.model: part.rows.keys for part in parts},
         "maps": [[part.model, head, row] for part in parts for head in part.heads for row in part.chosen],
         "rows": most,

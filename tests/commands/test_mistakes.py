@@ -106,6 +106,7 @@ MISTAKES = [
     ("rank all.csv --deterministic forest", "'forest'"),
     ("rank .", "predictions.csv"),
     ("zoo isab16-pma", "'isab16-pma' is not a run or a trained model"),
+    ("data show nofolder", "nor the name of a dataset: the datasets are |shapes10"),
     ("data show modelnet50", "'modelnet50' is neither a folder nor the name of a dataset|modelnet40"),
     ("data show two.toml", "is a file: give the folder of a dataset"),
     ("data show {isab}", "class/split/file"),

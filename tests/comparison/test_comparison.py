@@ -69,7 +69,7 @@ def test_the_files_hold_every_run_and_the_protocol(done):
     table, caption, *sentences = (done.folder / "table.md").read_text().strip().split("\n\n")
     assert sentences == done.sentences()
     assert table.count("\n") == 3
-    assert "24 points, 2 seeds, 2 epochs, width 16, form reference; every test shape, last epoch, mean ±" in caption
+    assert "24 points, 2 seeds, 2 epochs, width 16; every test shape, last epoch, mean ±" in caption
 
 
 def test_metrics_follow_from_the_predictions(done, clouds_folder):
@@ -118,8 +118,8 @@ def caption(folder, **changes) -> str:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"models": (Entry.of({"name": "rff-max", "dim": 32}), Entry.of("features-svm"))}, "width 32,"),
-        ({"models": (Entry.of("isab4-pma"), Entry.of({"name": "rff-max", "dim": 32}))}, "width 16 and 32,"),
+        ({"models": (Entry.of({"name": "rff-max", "dim": 32}), Entry.of("features-svm"))}, "width 32;"),
+        ({"models": (Entry.of("isab4-pma"), Entry.of({"name": "rff-max", "dim": 32}))}, "width 16 and 32;"),
         ({"recipe": Recipe(epochs=3, least_steps=300)}, "1 seed, 3 epochs, at least 300 steps,"),
         ({"recipe": Recipe(steps=5, least_steps=300)}, "1 seed, 5 steps, width"),
     ],

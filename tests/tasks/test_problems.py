@@ -412,7 +412,7 @@ def test_a_report_has_pairs_costs_and_curves(done):
     assert saved["configuration"]["task"] == "max-regression"
     assert len(saved["pairs"]["all"]) == 1
     text = (done.folder / "report.html").read_text()
-    assert "Max regression, 2 seeds, 10 steps of 6 sets, width 8, form reference; last step, mean ±" in text
+    assert "Max regression, 2 seeds, 10 steps of 6 sets, width 8; last step, mean ±" in text
     titles = "Significant differences|MAE against cost|Learning curves|How to repeat and cite"
     assert "|".join(re.findall("<h2>(.*)</h2>", text)) == titles
     assert "fewest degrees of freedom" in text

@@ -76,7 +76,7 @@ def test_a_choice_holds_for_all_shapes(browser: Any, model: Any, sets: Any, tmp_
     (large,) = seen.panels()
     assert large.shape[1] > 850
     assert ink(large) > ink(before[1])
-    assert seen.tab.inner_text("#enlarged-name") == "ball"
+    assert seen.tab.inner_text("#enlarged-name") == "000001: ball"
     seen.tab.keyboard.press("p")
     assert seen.tab.evaluate("pointset.enlarged") == 0
     seen.tab.keyboard.press("Escape")

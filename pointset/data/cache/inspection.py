@@ -19,7 +19,7 @@ from pointset.data.catalogue.locate import home, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.options import SPLITS, Preparation
 from pointset.data.unusable import in_kinds
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, counted
 
 Sample = tuple[str, ndarray]
 """The class of a shape, and some of its points [n, 3]."""
@@ -104,7 +104,9 @@ def look_at(
 
         samples = [*_samples(classes, of_files, cloud)]
         if failures:
-            warnings.warn(f"{len(failures):,} files cannot be used: {in_kinds(failures)}", UserWarning, stacklevel=2)
+            warnings.warn(
+                f"{counted(len(failures), 'file')} cannot be used: {in_kinds(failures)}", UserWarning, stacklevel=2
+            )
         if remarks:
             warnings.warn(in_kinds(remarks), UserWarning, stacklevel=2)
     if not samples:

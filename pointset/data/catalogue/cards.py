@@ -117,7 +117,7 @@ def load_card(name: str) -> Card:
     """
     check("name", name, str)
     if name not in list_cards():
-        raise PointsetError(f"no dataset is called {quoted(name)}: did you mean {', '.join(nearest_cards(name))}?")
+        raise PointsetError(f"no dataset is called {quoted(name)}: {did_you_mean(name)}")
     path = cards_folder() / f"{name}.toml"
     try:
         return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Card)
@@ -125,7 +125,8 @@ def load_card(name: str) -> Card:
         raise PointsetError(f"the card {path} cannot be used: {one_line(error, REPEATED)}") from error
 
 
-def nearest_cards(name: str) -> list[str]:
-    """Return the cards with the most similar names, or all cards if none is similar."""
+def did_you_mean(name: str) -> str:
+    """Return the cards with the most similar names, or all cards if none is similar, as text."""
     names = list_cards()
-    return difflib.get_close_matches(name, names, n=3, cutoff=0.4) or names
+    near = difflib.get_close_matches(name, names, n=3)
+    return f"did you mean {', '.join(near)}?" if near else f"the datasets are {', '.join(names)}"

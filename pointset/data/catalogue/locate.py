@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from pointset.data.catalogue.cards import Card, list_cards, load_card, nearest_cards
+from pointset.data.catalogue.cards import Card, did_you_mean, list_cards, load_card
 from pointset.data.shapes10 import build_shapes10, is_current
 from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
 from pointset.runs.atomic import why_not
@@ -48,8 +48,7 @@ def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[C
         raise PointsetError(
             f"{quoted(name)} is a file: give the folder of a dataset (unpack an archive), or the name of one"
         )
-    near = ", ".join(nearest_cards(name))
-    raise PointsetError(f"{quoted(name)} is neither a folder nor the name of a dataset: did you mean {near}?")
+    raise PointsetError(f"{quoted(name)} is neither a folder nor the name of a dataset: {did_you_mean(name)}")
 
 
 def check_against_card(

@@ -66,10 +66,10 @@ class Gallery extends PanelsView {
   #label() {
     const box = element("labels");
     box.classList.add("gallery");
-    this.data.shapes.forEach(({ label, predicted, probability, wrong }, index) => {
+    this.data.shapes.forEach(({ name, label, predicted, probability, wrong }, index) => {
       if (label !== this.data.shapes[index - 1]?.label) box.append(made("div", { class: "head" }, label));
-      const text = `${wrong ? "✗ " : ""}${predicted} ${Math.round(100 * probability)} %`;
-      const attributes = { type: "button", class: "map shape", value: index, "aria-label": `${label}, predicted: ${text}: enlarge` };
+      const text = `${name.split("/").pop()}: ${wrong ? "✗ " : ""}${predicted} ${Math.round(100 * probability)} %`;
+      const attributes = { type: "button", class: "map shape", value: index, title: name, "aria-label": `${label}, ${text}: enlarge` };
       const content = [made("div"), made("span", { class: wrong ? "wrong" : "" }, text)];
       box.append(made("button", { ...attributes, onclick: () => this.enlarge(index) }, ...content));
     });
@@ -79,9 +79,9 @@ class Gallery extends PanelsView {
   }
 
   titleOf(index) {
-    const { label, predicted, probability } = this.data.shapes[index], { row_name } = this.layer;
+    const { name, label, predicted, probability } = this.data.shapes[index], { row_name } = this.layer;
     const row = `head ${element("head").value}, ${row_name} ${element("row").value}`;
-    return [label, `predicted: ${predicted} (${Math.round(100 * probability)} %); ${this.layer.name}, ${row}`];
+    return [`${name}: ${label}`, `predicted: ${predicted} (${Math.round(100 * probability)} %); ${this.layer.name}, ${row}`];
   }
 
   focus(index) { element("labels").querySelectorAll("button")[index].focus({ preventScroll: true }); }

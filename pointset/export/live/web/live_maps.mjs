@@ -20,7 +20,7 @@ export class LiveLayer extends Layer {
     const own = map.points_are === "queries", rows = own ? map.keys : map.queries;
     const chosen = Array.from({ length: map.kind === "self" ? Math.min(MOST_CHOSEN, rows) : rows }, (_, i) => i);
     const some = chosen.length < rows ? `, the first ${chosen.length} of ${rows}, which lie in random order` : "";
-    const colour = map.kind === "selects" ? "features, times their mean" : "attention, times its uniform value";
+    const colour = map.kind === "selects" ? "features relative to their mean" : "attention weight relative to uniform attention";
     const [meaning, row_name] = KINDS[map.kind];
     super({
       name: map.layer, kind: map.kind, row_name, keys: [map.keys],
