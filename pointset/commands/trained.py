@@ -130,4 +130,4 @@ def run_over_files(
 
 def left_out(failures: Mapping[str, str]) -> list[str]:
     """A line for each file that is left out."""
-    return [f"left out {reason if name in reason else f'{name}: {reason}'}" for name, reason in failures.items()]
+    return [f"left out {name}{reason.partition(name)[2] or f': {reason}'}" for name, reason in failures.items()]

@@ -254,7 +254,7 @@ def test_a_folder_becomes_a_table_of_predictions(isab_run, folder, tmp_path, cap
     rows = read_csv(output)
     names = [f"ball/{name}.npy" for name in ("test/0", "test/1", "train/0", "train/1", "train/2")]
     assert [row["name"] for row in rows] == [*names, "cat/train/0.npy", "cat/train/1.npy", "cat/train/mesh.off"]
-    assert [row["true_class"] for row in rows] == ["ball"] * 5 + ["cat"] * 3
+    assert [row["true_class"] for row in rows] == ["ball"] * 5 + [""] * 3, "as the model names them"
     assert [row["points"] for row in rows] == ["15", "16", "15", "16", "17", "15", "16", "24"]
     for row in rows[:7]:  # in batches of several sizes as alone
         answer = expected(run, np.load(folder / row["name"]))
@@ -275,7 +275,7 @@ def test_bad_files_are_all_named_or_left_out(isab_run, folder, tmp_path, capsys)
     assert all(word in error for word in words)
     assert not output.exists()
     printed = succeed(capsys, "classify", folder, "--model", run, "-o", output, "--on-error", "skip")
-    assert "left out cat/train/mesh.off: " in printed
+    assert "left out cat/train/mesh.off, line 2: expected" in printed
     assert len(output.read_text().splitlines()) == 7
     embed = ("embed", folder, "-o", tmp_path / "rows.npz", "--model", run, "--on-error", "skip")
     assert "mesh.off" in "".join(asked(capsys, *embed)["left_out"])
