@@ -5,7 +5,6 @@ alike. This module imports nothing heavy, so that `pointset --help` is fast.
 """
 
 import dataclasses
-import difflib
 import numbers
 import sys
 from collections import Counter
@@ -18,6 +17,7 @@ import msgspec
 from cyclopts import Parameter
 from msgspec import Meta
 
+from pointset.arguments import closest_spelling, explained
 from pointset.errors import PointsetError, described, quoted
 
 FINITE = sys.float_info.max
@@ -102,6 +102,11 @@ class Checked:
         return list(_kinds(cls))
 
     @classmethod
+    def allowed_values(cls, name: str) -> str | None:
+        """Return the values that a field allows, as text for a message."""
+        return allowed(_kinds(cls)[name])
+
+    @classmethod
     def _fields_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         kinds = _kinds(cls)
         check_options(cls.__name__, values, kinds, cls.option_names())
@@ -138,32 +143,6 @@ def check_options(owner: str, given: Iterable[str], known: Container[str], liste
         raise PointsetError(
             f"{quoted(unknown)} is not an option of {owner}: did you mean {near}? Known: {', '.join(listed)}"
         )
-
-
-IN_NAME = "the number in a name such as isab32-pma4"
-ELSEWHERE = {
-    **dict.fromkeys(("num_classes", "n_classes", "num_labels", "out_channels", "dim_output"), ("classes",)),
-    **dict.fromkeys(("in_channels", "in_dim", "input_dim", "dim_input", "in_features"), ("inputs", "dim_in")),
-    **dict.fromkeys(("width", "hidden_dim", "dim_hidden", "hidden_size", "d_model", "embed_dim"), ("dim",)),
-    **dict.fromkeys(("num_heads", "n_heads", "nhead"), ("heads",)),
-    **dict.fromkeys(("num_inducing_points", "num_inds", "inducing_points", "inducing"), ("inducing", IN_NAME)),
-    **dict.fromkeys(("num_seeds", "num_outputs", "seeds"), ("seeds", IN_NAME)),
-    **dict.fromkeys(("num_layers", "n_layers", "depth"), ("layers",)),
-    **dict.fromkeys(("ln", "layer_norm"), ("norm",)),
-    "lr": ("learning_rate",),
-}
-"""What options of other libraries are called here: the first of these that is known."""
-
-
-def closest_spelling(key: object, known: Sequence[str]) -> str:
-    """Return the known name that is most similar to a wrong one: that begins with it, or has many of its characters.
-
-    A usual name of other libraries stands for ours.
-    """
-    if usual := next((name for name in ELSEWHERE.get(str(key), ()) if name in known or name == IN_NAME), ""):
-        return usual
-    begun = [name for name in known if name.startswith(str(key))]
-    return (begun or difflib.get_close_matches(str(key), known, n=1, cutoff=0.0))[0]
 
 
 def check_once(what: str, values: Sequence[object]) -> None:
@@ -208,6 +187,7 @@ def allowed(kind: Any) -> str | None:
     return words.get(kind, f"of type {getattr(kind, '__name__', kind)}")
 
 
+@explained
 @dataclass(frozen=True, kw_only=True)
 class AttentionOptions(Checked):
     """Options of attention blocks, apart from their widths. The defaults are those of the Set Transformer authors.

@@ -2,8 +2,10 @@
 
 import re
 import reprlib
+import sys
 import sysconfig
 import traceback
+import warnings
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any
@@ -83,6 +85,13 @@ def place_in_own_code(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not any(part in frame.filename for part in NOT_OWN)]
     return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+
+
+def warn_caller(text: str) -> None:
+    """Warn, at the line of the user's code that led here."""
+    frames = enumerate(traceback.walk_stack(sys._getframe(1)), 2)
+    level = next((level for level, (frame, _) in frames if NOT_OWN[0] not in frame.f_code.co_filename), 2)
+    warnings.warn(text, UserWarning, stacklevel=level)
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
-from inspect import signature
+from inspect import getdoc, signature
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ import torch
 import pointset
 from pointset import DataOptions, ModelOptions, PointsetError, PointSets, Recipe, data, nn, select_model, viz
 from pointset.configuration import AttentionOptions, Checked, Count, NonNegative, Positive, ScoreScale, Seed, Share
-from pointset.data.augmentations import recipe_augmentations
+from pointset.data.augmentations import AUGMENTATIONS, MIXINGS, recipe_augmentations
 from pointset.data.catalogue.folders import groups_of
 from pointset.data.groups import group_keys
 from pointset.data.mixing import CutMix
@@ -134,6 +134,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: pointset.check_symmetry(lambda X, mask: [X]), "tensor|list"),
     (lambda: pointset.check_symmetry(lambda X, mask: X, sizes=(0, 3)), "sizes | got (0, 3)"),
     (lambda: pointset.check_symmetry(lambda X, mask: X.flatten(1)), "from [3, 3] to | one row for each element"),
+    (lambda: pointset.explain.inspect_shape(Pair(), CLOUD), "model must be of the zoo|got Pair|attention_maps"),
     (lambda: pointset.check_symmetry(torch.nn.ReLU()), "ReLU |X [3, 1, 3] and a mask [3, 1] (TypeError: |mask=False"),
     (lambda: pointset.check_symmetry(torch.nn.Linear(4, 2), mask=False), "Linear |X [3, 1, 3] alone | dim="),
     (lambda: occlusion_influence(MODEL, BATCH), "n at least 2, got float32 [2, 5, 3]"),
@@ -227,6 +228,9 @@ BLOCKS = [
     (lambda: nn.FSPool(3)(BATCH, BATCH[0, :, 0] > 0), "mask must be bool [2, 5], True at real points, got bool [5]"),
 ]
 RECIPES = [
+    ({"schedule": torch.optim.lr_scheduler.StepLR}, "schedule must be a function of (step, steps) |StepLR"),
+    ({"schedule": lambda step: 1.0}, "schedule must be a function of (step, steps) |or one of 'cosine', "),
+    ({"augment": "rotate"}, f"augment must be a list of any of {', '.join([*AUGMENTATIONS, *MIXINGS])}, got 'rotate'"),
     ({"patience": 3}, "patience=3 needs a validation split"),
     ({"class_weights": "even"}, "class_weights must be one of 'balanced', got 'even'"),
     ({"train_points": (64, 32)}, "train_points must be the fewest and then the most points, got [64, 32]"),
@@ -256,6 +260,11 @@ CLOUDS = [
     ("chair.off", "cloud 0: chair.off: the file or folder does not exist"),
     (b"chair.off", "or a file, got bytes"),
 ]
+FITS = [
+    ({"loss": torch.nn.CrossEntropyLoss}, "loss must be called as loss(logits, labels), |CrossEntropyLoss() is, got "),
+    ({"loss": "focal"}, "loss must be called as loss(logits, labels), |got 'focal'"),
+    ({"optimizer": "adam"}, "optimizer must be a function of the parameters, |Recipe(optimizer=...), one of 'adamw', "),
+]
 IN_JAVASCRIPT = [
     ("isab3-max", {"score": "additive"}, "encoder.0.reads.multihead|AdditiveScore"),
     ("rff-pma", {"weights": "entmax15"}, "pool.pma.mab.multihead|entmax15"),
@@ -268,6 +277,7 @@ IN_JAVASCRIPT = [
 ]
 MISTAKES += [(partial(pointset.create_model, "isab16-pma", **options), words) for options, words in OPTIONS]
 MISTAKES += BLOCKS
+MISTAKES += [(partial(pointset.fit, MODEL, SETS, **given), words) for given, words in FITS]
 MISTAKES += [(partial(pointset.create_model, name), words) for name, words in NAMES]
 MISTAKES += [(partial(find_critical, name), f"{name} does not pool by max") for name in ("rff-mean", "pointnet")]
 MISTAKES += [(partial(look_into, name), f"{name} has no attention maps: |isab") for name in ("rff-max", "pointnet")]
@@ -279,6 +289,43 @@ MISTAKES += [
     (partial(describe_model, pointset.create_model(name, classes=4, dim=8, **options)), words)
     for name, options, words in IN_JAVASCRIPT
 ]
+
+
+UNKNOWN = [
+    (partial(Recipe, lr=1.0), "Recipe has no argument 'lr': use learning_rate"),
+    (partial(Recipe, scheduler=1), "Recipe has no argument 'scheduler': use schedule"),
+    (partial(Recipe, early_stopping=1), "Recipe has no argument 'early_stopping': use patience"),
+    (partial(Recipe, batch=1), "Recipe has no argument 'batch': use batch_size"),
+    (partial(Recipe, 10), "Recipe takes epochs by name, as in epochs=10"),
+    (partial(ModelOptions, width=8), "ModelOptions has no argument 'width': use dim"),
+    (partial(ModelOptions, num_heads=8), "use attention=AttentionOptions(heads=...), a whole number"),
+    (partial(pointset.compare, epochs=3), "use recipe=Recipe(epochs=...), a whole number, at least 1"),
+    (partial(pointset.compare, n_seeds=3), "compare has no argument 'n_seeds': use seeds"),
+    (partial(pointset.PointSetClassifier, epochs=3), "use recipe=Recipe(epochs=...)"),
+    (partial(pointset.PointSetClassifier, dim=3), "use options=ModelOptions(dim=...)"),
+    (partial(pointset.fit, MODEL, SETS, lr_scheduler=1), "use recipe=Recipe(schedule=...), one of 'cosine'"),
+    (partial(pointset.fit, MODEL, SETS, validation=SETS), "use recipe=Recipe(validation=...), in [0, 1)"),
+]
+
+
+@pytest.mark.parametrize(("mistake", "words"), UNKNOWN, ids=[words[:60] for _, words in UNKNOWN])
+def test_an_argument_of_another_name_is_answered_with_ours(mistake, words):
+    with pytest.raises(TypeError) as told:
+        mistake()
+    assert words in str(told.value)
+
+
+@pytest.mark.parametrize(("name", "ours"), [("recipe__lr", "recipe__learning_rate"), ("dim", "options__dim")])
+def test_a_parameter_of_another_name_is_answered_with_ours(name, ours):
+    with pytest.raises(ValueError, match=f"did you mean {ours}"):
+        pointset.PointSetClassifier().set_params(**{name: 3})
+
+
+@pytest.mark.parametrize("options", [Recipe, ModelOptions, AttentionOptions, DataOptions])
+def test_help_has_the_text_of_each_field(options):
+    said = getdoc(options)
+    assert [field.name for field in fields(options) if f"    {field.name}:\n        " not in said] == []
+    assert "Example:" in said
 
 
 @pytest.mark.parametrize(("mistake", "words"), MISTAKES, ids=[words[:60] for _, words in MISTAKES])

@@ -22,7 +22,7 @@ from pointset.comparison.experiment import Experiment
 from pointset.comparison.results import Comparison, as_dict, gather
 from pointset.comparison.runs import Run, check_folder, claim_folder, make_runs
 from pointset.comparison.tables import Table
-from pointset.errors import REPEATED, PointsetError, escaped, one_line, place_in_own_code
+from pointset.errors import REPEATED, PointsetError, escaped, one_line, place_in_own_code, warn_caller
 from pointset.runs import records
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.locks import lock_folder
@@ -166,7 +166,7 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
         try:
             for ended in run_in_workers(jobs, workers, workers.at_once(len(left), threads), threads):
                 for text in ended.warnings:
-                    warnings.warn(text, stacklevel=2)
+                    warn_caller(text)
                 yield replace(left.pop(ended.name), result=ended.result, reason=ended.reason)
         except BrokenProcessPool:
             begun = [run for run in left.values() if run.folder.exists() and not run.finished]

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Self
 
 from msgspec import Meta
 
+from pointset.arguments import closest_spelling
 from pointset.comparison.metric import Published
 from pointset.comparison.task import Task
-from pointset.configuration import Cores, Count, NonNegative, Seed, check, check_once, closest_spelling
+from pointset.configuration import Cores, Count, NonNegative, Seed, check, check_once
 from pointset.errors import PointsetError, quoted
 from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions

@@ -3,7 +3,6 @@
 import html
 import itertools
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -23,7 +22,7 @@ from pointset.comparison.runs import Run, of_size
 from pointset.comparison.tables import BOLD, as_latex, format_table, make_cells
 from pointset.comparison.task import Task
 from pointset.configuration import AttentionOptions
-from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.errors import REPEATED, PointsetError, one_line, quoted, warn_caller
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.runs import records
 from pointset.runs.provenance import command, machine, origin
@@ -128,6 +127,12 @@ class Comparison:
         """
         from pointset.comparison.charts import draw_means  # matplotlib, which training does not need
 
+        if points not in (None, *self.rankings):
+            sizes = ", ".join(map(str, self.rankings))
+            raise PointsetError(
+                f"points must be a set size of the comparison ({sizes}), got {quoted(points)}: for a file, use "
+                "comparison.plot().savefig(path)"
+            )
         return draw_means(self.results(points or self.experiment.task.sizes[0]))
 
     def sentences(self) -> list[str]:
@@ -265,7 +270,7 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, m
         try:
             measured = measure_costs(models, size or task.largest, threads=threads)
         except Exception as error:  # of a user-defined module, on random sets
-            warnings.warn(f"costs were not measured: {type(error).__name__}: {one_line(error, REPEATED)}", stacklevel=2)
+            warn_caller(f"costs were not measured: {type(error).__name__}: {one_line(error, REPEATED)}")
             return {}
         costs = dict(zip(entries, measured, strict=True))
         as_dicts = {label: asdict(cost) for label, cost in costs.items()}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from pointset.comparison.metric import Metric, Row
-from pointset.errors import escaped, in_markdown
+from pointset.errors import PointsetError, escaped, in_markdown, quoted
 
 COSTS = ("parameters", "M mult-adds", "ms a set", "train s")
 NOT_BRIEF = ("M mult-adds", "ms a set")
@@ -23,8 +23,11 @@ Table = list[dict[str, Any]]
 
 def format_table(table: Table, style: str = "simple", numbers_right: bool = False) -> str:
     """Format a table of texts in one of tabulate's formats, its header and cells as by `in_table`."""
-    from tabulate import tabulate
+    from tabulate import tabulate, tabulate_formats
 
+    if style not in tabulate_formats:
+        styles = ", ".join(["latex", *tabulate_formats])
+        raise PointsetError(f"no style of tables is called {quoted(style)}: use one of {styles}, or read results.csv")
     align = ["right" if numbers_right and not is_words(name) else "left" for name in table[0]]
     lines = [[in_table(text, style) for text in texts] for texts in (table[0], *(row.values() for row in table))]
     return tabulate(lines[1:], lines[0], tablefmt=style, colalign=align, disable_numparse=True)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from cyclopts import Parameter
 
+from pointset.arguments import explained
 from pointset.configuration import COMMON, Count, LocalFeatures, PointCount, PositiveShare, Seed
 from pointset.data.axes import Axis, usual_up
 from pointset.data.outliers import OutlierOptions
@@ -104,6 +105,7 @@ class Preparation(OutlierOptions):
         return self.up if suffix_of(name) in self.kinds else usual_up([name]) or self.up
 
 
+@explained
 @dataclass(frozen=True, kw_only=True)
 class DataOptions(Preparation):
     """The data of a run: how its sets are made, and which shapes they are; all models of a comparison share it.

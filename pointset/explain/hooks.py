@@ -126,9 +126,10 @@ def kinds_by_size(records: Sequence[Recorded], sets: int, points: int) -> list[t
     for place, record in enumerate(records):
         batch, _, queries, keys = record.weights.shape
         if batch != sets:
+            turned = ": its inputs are [n, B, d], set batch_first=True" if (batch, queries) == (points, sets) else ""
             warnings.warn(
                 f"{record.layer} has attention weights {list(record.weights.shape)} that do not belong to "
-                f"{sets} x {points} points: it is left out",
+                f"{sets} x {points} points: it is left out{turned}",
                 UserWarning,
                 stacklevel=3,
             )

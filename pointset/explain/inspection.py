@@ -7,7 +7,7 @@ from typing import Any
 from pointset.baselines.models import points_for
 from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Prepared, is_one_shape
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, described
 from pointset.explain.faithfulness import Curves, check_explanations
 from pointset.explain.importance import Support, exact_support, support_map
 from pointset.explain.maps import AttentionMap
@@ -67,6 +67,9 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
         >>> [map.kind for map in seen.maps]
         ['support']
     """
+    if not isinstance(model, Classifier):
+        remedy = "of another module, attention_maps records the attention"
+        raise PointsetError(f"model must be of the zoo, as create_model makes it, got {described(model)}: {remedy}")
     if isinstance(shape, PointSets):
         sets = shape.with_local_features(model.local_features)
         clouds = [sets[row][0] for row in range(len(sets))]

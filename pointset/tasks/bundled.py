@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pointset.configuration import check, closest_spelling
+from pointset.arguments import closest_spelling
+from pointset.configuration import check
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, quoted
 from pointset.training.recipe import Recipe

@@ -24,6 +24,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
+from pointset.arguments import suggests
 from pointset.comparison.comparing import run_experiment
 from pointset.comparison.experiment import Entry, Experiment, TomlTable, as_tuple, unknown_key
 from pointset.comparison.results import Comparison
@@ -66,6 +67,7 @@ KEYS: Mapping[str, Any] = {
 """Keys of an experiment's file for every task, and their types; other keys are options of the task."""
 
 
+@suggests(recipe=Recipe, model_options=ModelOptions, data_options=DataOptions)
 def compare(
     models: Sequence[str | Mapping[str, Any] | Entry] | None = None,
     data: str | Path = "shapes10",

@@ -12,8 +12,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from pointset.arguments import closest_spelling, suggests
 from pointset.baselines.models import BASELINES
-from pointset.configuration import check, closest_spelling
+from pointset.configuration import check
 from pointset.data.arrays import from_arrays
 from pointset.data.point_sets import PointSets
 from pointset.errors import quoted
@@ -72,6 +73,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         (3, ['flat', 'round'])
     """
 
+    @suggests("PointSetClassifier", recipe=Recipe, options=ModelOptions)
     def __init__(
         self,
         model: str = "isab16-pma",

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from pointset.configuration import check, check_seed, closest_spelling
+from pointset.arguments import suggests
+from pointset.configuration import check, check_seed
 from pointset.data.augmentations import SURROUNDINGS
 from pointset.data.axes import UP_TO_Z
 from pointset.data.dataset import PointSets
@@ -25,15 +26,8 @@ from pointset.zoo.classifiers import Classifier, SetClassifier
 from pointset.zoo.local_feature_inputs import fit_local_features, turn_inputs
 from pointset.zoo.models import set_preparation
 
-INSTEAD = {
-    **dict.fromkeys(("loss_fn", "criterion", "objective"), "loss, called as loss(logits, labels)"),
-    **dict.fromkeys(("scheduler", "schedule"), "Recipe(schedule=...), a function of (step, steps)"),
-    **dict.fromkeys(("epochs", "lr", "learning_rate", "batch_size"), "recipe, such as Recipe(epochs=30)"),
-}
-"""Arguments that users of other libraries give, and what does the same."""
-ARGUMENTS = ("loss", "optimizer", "callbacks", "seed", "run", "recipe")
 
-
+@suggests(recipe=Recipe)
 def fit(
     model: nn.Module,
     train: PointSets,
@@ -41,11 +35,10 @@ def fit(
     *,
     loss: SetLoss | None = None,
     optimizer: OptimizerBuilder | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callback | Sequence[Callback] = (),
     seed: int = 0,
     run: str | Path | None = None,
     progress: bool = True,
-    **unknown: Any,
 ) -> Fitted:
     """Train a classifier. Under a launcher, all processes call this function and get the same result.
 
@@ -60,7 +53,7 @@ def fit(
         optimizer: called once as `optimizer(parameters) -> torch.optim.Optimizer`, such as
             `partial(torch.optim.RMSprop, lr=1e-3)`, in place of the recipe's optimizer, learning rate and weight decay.
             The learning rate of each of its groups is multiplied by the recipe's warm-up and schedule.
-        callbacks: each is called after every epoch with a copy of its row of the history, before the row is saved;
+        callbacks: one or several, called after every epoch with a copy of its row of the history, before it is saved;
             under a launcher, in the main process alone. If one returns True (the value itself), the run ends there, is
             finished, and its last row has `stopped`. An epoch that is repeated after a kill calls them again.
         seed: seed of order, subsets, augmentation, dropout and the validation split.
@@ -83,15 +76,16 @@ def fit(
         >>> len(fitted.history), fitted.model is model
         (2, True)
     """
-    for name in unknown:
-        near = INSTEAD.get(name) or closest_spelling(name, ARGUMENTS)
-        raise TypeError(f"fit has no argument {quoted(name)}: use {near}")
     require_model(model)
     check("train", train, PointSets)
     if not isinstance(recipe, Recipe | None):
         raise PointsetError(f"recipe must be a Recipe or None, got {quoted(recipe)}")
     recipe = recipe or Recipe()
     check_seed(seed)
+    if loss is not None and (isinstance(loss, type) or not callable(loss)):
+        wanted = "loss must be called as loss(logits, labels), as torch.nn.CrossEntropyLoss() is"
+        raise PointsetError(f"{wanted}, got {quoted(loss)}")
+    callbacks = [callbacks] if callable(callbacks) else callbacks
     train.require_inputs(model)
     if baseline_of(model):
         set_preparation(model, train.classes, train.preparation)
@@ -112,7 +106,7 @@ def fit(
 
     fitted = training.fit(run, description, progress)
     set_preparation(model, train.classes, preparation_of(train, recipe))
-    objective.warn_of_chance(fitted.history[-1]["loss"])
+    objective.warn_of_chance(**{name: fitted.history[-1][name] for name in ("loss", "accuracy")})
     return fitted
 
 

@@ -1,7 +1,6 @@
 """Objectives: the sets and the loss of a training. The training loop is in `pointset.training.loop`."""
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -20,7 +19,7 @@ from pointset.data.dataset import PointSets
 from pointset.data.normalize import half_turns
 from pointset.data.rotations import rotate_by_one_of
 from pointset.data.transforms import Augmentation, Compose
-from pointset.errors import PointsetError, described
+from pointset.errors import PointsetError, described, warn_caller
 from pointset.evaluation.predictions import evaluate_in_training
 from pointset.inputs import require_tensor
 from pointset.training.recipe import Recipe
@@ -127,8 +126,8 @@ class Classification(Objective):
             about["loss"] = {"name": name, "of a fixed batch": round(value, 5)}
         return about
 
-    def warn_of_chance(self, loss: float) -> None:
-        """Warn if the last training loss is not clearly below the loss of class frequencies.
+    def warn_of_chance(self, loss: float, accuracy: float) -> None:
+        """Warn if neither the last training loss nor the accuracy is clearly better than by class frequencies.
 
         A loss with other weights, and those of mixed sets and of ordered classes, are not compared.
         """
@@ -138,11 +137,12 @@ class Classification(Objective):
         shares = self.train.labels.bincount(minlength=classes).double().clamp(min=1e-12) / len(self.train)
         targets = (1 - recipe.label_smoothing) * shares + recipe.label_smoothing / classes
         of_frequencies = -float((targets * shares.log()).sum())
-        if loss > NEAR_CHANCE * of_frequencies:
-            warnings.warn(
+        largest = float(shares.max())  # the accuracy by chance, here with two standard deviations
+        by_chance = largest + 2 * math.sqrt(largest * (1 - largest) / len(self.train))
+        if loss > NEAR_CHANCE * of_frequencies and accuracy <= by_chance:
+            warn_caller(
                 f"training ends at chance: the loss {loss:.3f} is near {of_frequencies:.3f}, of class frequencies: "
-                "give more steps (epochs or steps), less dropout, or another learning_rate",
-                stacklevel=3,
+                "give more steps (epochs or steps), less dropout, or another learning_rate"
             )
 
     def _own_loss(self, output: Tensor, labels: Tensor) -> Tensor:

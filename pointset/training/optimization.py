@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.adamw import adamw
 
-from pointset.errors import PointsetError, described
+from pointset.errors import PointsetError, described, quoted
 from pointset.training.recipe import Recipe
 
 MOMENTUM = 0.9
@@ -77,9 +77,10 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> Optimizer:
 
 def built_optimizer(build: OptimizerBuilder, model: nn.Module) -> Optimizer:
     """Return a user's optimizer of the model's parameters; a PointsetError if it is something else."""
-    if isinstance(build, Optimizer):
+    if not callable(build):
         raise PointsetError(
-            "optimizer must be a function of the parameters, such as partial(torch.optim.Adam, lr=1e-3)"
+            "optimizer must be a function of the parameters, such as partial(torch.optim.Adam, lr=1e-3), or a name in "
+            f"Recipe(optimizer=...), {Recipe.allowed_values('optimizer')}; got {quoted(build)}"
         )
     optimizer = build(model.parameters())
     if not isinstance(optimizer, Optimizer):

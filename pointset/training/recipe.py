@@ -4,12 +4,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from msgspec import Meta
+
+from pointset.arguments import explained
 from pointset.configuration import COMMON, Checked, Count, NonNegative, Positive, Share, SizeRange
-from pointset.errors import PointsetError
+from pointset.errors import PointsetError, quoted
 
 USUAL_EPOCHS, USUAL_STEPS = 50, 1200
 
 Precision = Literal["float32", "bfloat16"]
+AUGMENTATION_NAMES = (
+    "scale, stretch, stretch-wide, shift, shift-wide, jitter, turn, rotate-up, rotate-any, drop, background, crop, "
+    "uneven, thin, cutmix-r, cutmix-k"
+)
+Augment = Annotated[tuple[str, ...], Meta(description=f"a list of any of {AUGMENTATION_NAMES}")]
 ScheduleName = Literal["cosine", "step", "constant"]
 if TYPE_CHECKING:
     Schedule = ScheduleName | Callable[[int, int], float]
@@ -17,6 +25,7 @@ else:
     Schedule = ScheduleName  # for the command line, where a function cannot be given
 
 
+@explained
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Checked):
     """How a model is trained. Every row of a comparison shares one recipe.
@@ -35,7 +44,7 @@ class Recipe(Checked):
     steps: Count | None = None
     """Total number of optimizer steps, instead of `epochs`; the last epoch may be incomplete."""
     least_steps: Count | None = None
-    """Least number of steps: with few shapes there are more epochs than `epochs`."""
+    """Least number of steps: with few shapes, training goes on beyond `epochs` until it has had as many."""
     batch_size: Count = 32
     """Shapes per step."""
     train_points: SizeRange | None = None
@@ -76,7 +85,7 @@ class Recipe(Checked):
     or a later one (Frank and Hall, ECML 2001); as many classes are passed as thresholds. Baselines ignore it."""
     clip_norm: Positive | None = 1.0
     """Largest gradient norm; None does not clip."""
-    augment: tuple[str, ...] = ("scale", "jitter")
+    augment: Augment = ("scale", "jitter")
     """Names of augmentations, in order: scale, stretch (a factor for each axis), shift, jitter, turn (by up to 18
     degrees), rotate-up, rotate-any, stretch-wide and shift-wide (as in DGCNN), drop (up to 7/8 of the points move onto
     the first), and background, crop, uneven and thin (imperfections of scans, in some of the clouds). With one of these
@@ -108,7 +117,14 @@ class Recipe(Checked):
 
     def _check(self, name: str, value: Any, kind: Any) -> None:
         if name != "schedule" or not callable(value):
-            super()._check(name, value, kind)
+            return super()._check(name, value, kind)
+        try:
+            float(value(0, 1000))
+        except (TypeError, ValueError) as error:
+            raise PointsetError(
+                "schedule must be a function of (step, steps) that returns the factor of the learning rate, or "
+                f"{self.allowed_values(name)}, got {quoted(value)}"
+            ) from error
 
     def total_steps(self, per_epoch: int) -> int:
         """Return the number of optimizer steps, from the number in an epoch."""

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Self
 
 from cyclopts import Parameter
 
+from pointset.arguments import explained
 from pointset.configuration import (
     COMMON,
     RELEASED,
@@ -30,6 +31,7 @@ from pointset.errors import PointsetError, quoted
 OF_ATTENTION = [field.name for field in fields(AttentionOptions)]
 
 
+@explained
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(Checked):
     """Options of a model of the zoo, apart from its name and its classes.
@@ -50,7 +52,8 @@ class ModelOptions(Checked):
     """
 
     attention: Annotated[AttentionOptions, Parameter(name="*")] = RELEASED
-    """Options of the attention blocks. `norm` is also that of the encoders rff, rffp and dumlp."""
+    """Options of the attention blocks; see `pointset.nn.AttentionOptions`. `norm` is also that of the encoders rff,
+    rffp and dumlp."""
 
     dim: Annotated[Width, COMMON] = 256
     """Width d of every layer."""

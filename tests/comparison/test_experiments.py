@@ -508,6 +508,9 @@ def test_the_latex_table_is_complete_and_the_figure_has_every_model():
     assert text.count("\\textbf{") == text.count("\\textbf{85.0 $\\pm$ 7.1}") == 1
     caption = re.search(r"\\caption{(.*)}", text)[1]
     assert not re.search(r"(?<!\\)[%&_#]", caption)
+    for mistake in (lambda: comparison.plot("means.pdf"), lambda: comparison.table("csv")):
+        with pytest.raises(PointsetError, match=r"savefig\(path\)|'csv': use one of latex, .* or read results.csv"):
+            mistake()
     (axes,) = comparison.plot().axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["c", "a_b"]
 

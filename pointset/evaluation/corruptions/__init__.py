@@ -22,7 +22,8 @@ import torch
 from numpy import ndarray
 from torch import Generator, Tensor
 
-from pointset.configuration import check, check_seed, closest_spelling
+from pointset.arguments import closest_spelling
+from pointset.configuration import check, check_seed
 from pointset.data.axes import Axis
 from pointset.errors import PointsetError, described, quoted
 from pointset.evaluation.corruptions import definitions

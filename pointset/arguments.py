@@ -1,0 +1,130 @@
+"""Answers to arguments that a function or a configuration does not have, and the texts of fields for `help`."""
+
+import ast
+import difflib
+import inspect
+import itertools
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from typing import Any, TypeVar
+
+from pointset.errors import quoted
+
+T = TypeVar("T", bound=Callable[..., Any])
+IN_NAME = "the number in a name such as isab32-pma4"
+ELSEWHERE = {
+    **dict.fromkeys(("num_classes", "n_classes", "num_labels", "out_channels", "dim_output"), ("classes",)),
+    **dict.fromkeys(("in_channels", "in_dim", "input_dim", "dim_input", "in_features"), ("inputs", "dim_in")),
+    **dict.fromkeys(("width", "hidden_dim", "dim_hidden", "hidden_size", "d_model", "embed_dim"), ("dim",)),
+    **dict.fromkeys(("num_heads", "n_heads", "nhead"), ("heads",)),
+    **dict.fromkeys(("num_inducing_points", "num_inds", "inducing_points", "inducing"), ("inducing", IN_NAME)),
+    **dict.fromkeys(("num_seeds", "n_seeds", "num_outputs", "seeds"), ("seeds", IN_NAME)),
+    **dict.fromkeys(("num_layers", "n_layers", "depth"), ("layers",)),
+    **dict.fromkeys(("ln", "layer_norm"), ("norm",)),
+    **dict.fromkeys(("scheduler", "lr_scheduler"), ("schedule",)),
+    **dict.fromkeys(("loss_fn", "criterion", "objective"), ("loss",)),
+    "lr": ("learning_rate",),
+    "early_stopping": ("patience",),
+}
+"""What options of other libraries are called here: the first of these that is known."""
+
+
+def closest_spelling(key: object, known: Sequence[str]) -> str:
+    """Return the known name that is most similar to a wrong one: that begins with it, or has many of its characters.
+
+    A usual name of other libraries stands for ours. The fields of an argument are known as argument__field.
+    """
+    field = str(key).rpartition("__")[2]
+    for usual in ELSEWHERE.get(field, (field,)):
+        if found := [name for name in known if name.rpartition("__")[2] == usual]:
+            return found[0]
+        if usual == IN_NAME:
+            return usual
+    begun = [name for name in known if name.startswith(str(key))]
+    return (begun or difflib.get_close_matches(str(key), known, n=1, cutoff=0.0))[0]
+
+
+def suggests(owner: str = "", **nested: Any) -> Callable[[T], T]:
+    """Decorate a function so that an argument that it does not have is refused with the nearest one.
+
+    Args:
+        owner: its name in messages; default: its own.
+        nested: by the name of an argument, the configuration that it takes, whose fields are suggested, too.
+
+    The decorated function raises a TypeError that names the argument, or the first option of those by name alone.
+    """
+
+    def decorate(function: T) -> T:
+        name = owner or function.__name__
+        parameters = inspect.signature(function).parameters.values()
+        known = [one.name for one in parameters if one.name != "self"]
+        by_name = [one.name for one in parameters if one.kind == one.KEYWORD_ONLY]
+        most = len(parameters) - len(by_name)
+
+        @wraps(function)
+        def call(*values: Any, **named: Any) -> Any:
+            for key in named:
+                if key not in known:
+                    raise TypeError(f"{name} has no argument {quoted(key)}: use {_nearest(key, known, nested)}")
+            if len(values) > most:
+                raise TypeError(f"{name} takes {by_name[0]} by name, as in {by_name[0]}={quoted(values[most])}")
+            return function(*values, **named)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def _nearest(key: str, known: list[str], nested: dict[str, Any]) -> str:
+    """The nearest argument, or field of a configuration, as it is written."""
+    options = _options(nested)
+    nearest = closest_spelling(key, [*known, *options])
+    return options.get(nearest, nearest)
+
+
+def _options(nested: dict[str, Any]) -> dict[str, str]:
+    """The fields of configurations by their paths, argument__field: how they are written, and the allowed values."""
+    written = {}
+    for argument, cls in nested.items():
+        for field in fields(cls):
+            if is_dataclass(field.default):
+                own = _options({field.name: type(field.default)})
+            else:
+                own = {field.name: f"{field.name}=...), {cls.allowed_values(field.name)}"}
+            written |= {f"{argument}__{path}": f"{argument}={cls.__name__}({text}" for path, text in own.items()}
+    return written
+
+
+def explained(cls: type) -> type:
+    """Decorate a configuration: `help` shows the text of each field, and unknown options are refused with the nearest.
+
+    The texts are the strings below the fields, which `--help-all` shows, too. They are read when they are asked for.
+    """
+    nested = {field.name: type(field.default) for field in fields(cls) if is_dataclass(field.default)}  # type: ignore[arg-type]
+    cls.__init__ = suggests(cls.__name__, **nested)(cls.__init__)  # type: ignore[misc]
+    cls.__doc__ = _Explanation(cls.__doc__ or "")  # type: ignore[assignment]
+    return cls
+
+
+class _Explanation:
+    """The docstring of a configuration, followed by its fields."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __get__(self, _: object, cls: Any) -> str:
+        return f"{inspect.cleandoc(self.text)}\n\nFields:\n{textwrap.indent(_fields_in_words(cls), '    ')}"
+
+
+def _fields_in_words(cls: type) -> str:
+    lines: list[str] = []
+    for base in reversed([one for one in cls.__mro__ if is_dataclass(one)]):
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        body = definition.body  # type: ignore[attr-defined]
+        for field, text in itertools.pairwise(body):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
+                    lines += [f"{name}:", textwrap.indent(inspect.cleandoc(said), "    ")]
+    return "\n".join(lines)
