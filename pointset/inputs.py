@@ -1,5 +1,6 @@
 """Points, masks and indices as users give them, as tensors; errors have the expected and the given types and shapes."""
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,22 @@ def require_tensor(output: Any, model: nn.Module) -> Tensor:
     if not isinstance(output, Tensor):
         raise InputError(f"{type(model).__name__} must return a tensor, got {described(output)}")
     return output
+
+
+def call_model(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the output of a model for sets; one whose `forward` takes no mask is called where nothing is padded.
+
+    Raises:
+        InputError: there is padding, and `forward` takes no mask; or the output is not one tensor.
+    """
+    try:
+        inspect.signature(model.forward).bind(points, mask)
+    except TypeError:
+        if mask is not None and not bool(mask.all()):
+            name = type(model).__name__
+            raise InputError(f"{name}.forward must take (points, mask): these sets have padded points") from None
+        return require_tensor(model(points), model)
+    return require_tensor(model(points, mask), model)
 
 
 def check_clouds(points: Any, mask: Any = None, *, features: bool = False) -> None:

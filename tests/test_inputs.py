@@ -303,6 +303,9 @@ UNKNOWN = [
     (partial(pointset.compare, n_seeds=3), "compare has no argument 'n_seeds': use seeds"),
     (partial(pointset.PointSetClassifier, epochs=3), "use recipe=Recipe(epochs=...)"),
     (partial(pointset.PointSetClassifier, dim=3), "use options=ModelOptions(dim=...)"),
+    (partial(viz.draw_instances, [], heads=1), "draw_instances has no argument 'heads': use head"),
+    (partial(viz.draw_maps, None, head=1), "draw_maps has no argument 'head': use heads"),
+    (partial(viz.make_page, None, head=1), "make_page has no argument 'head': use heads"),
     (partial(pointset.fit, MODEL, SETS, lr_scheduler=1), "use recipe=Recipe(schedule=...), one of 'cosine'"),
     (partial(pointset.fit, MODEL, SETS, validation=SETS), "use recipe=Recipe(validation=...), in [0, 1)"),
 ]

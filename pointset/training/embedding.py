@@ -41,6 +41,11 @@ def clouds_of(X: Any) -> Any:
     return [cloud if isinstance(cloud, np.ndarray | Tensor | SHAPE_KINDS) else np.asarray(cloud) for cloud in X]
 
 
+def coordinates_of(shape: SHAPE_KINDS, points: int = FILE_POINTS) -> np.ndarray:
+    """Return the coordinates [n, 3] of a file, mesh or cloud, of at most so many points, in its own unit."""
+    return prepare(shape, Preparation(points=points, normalize="none")).raw
+
+
 @contextmanager
 def value_errors() -> Iterator[None]:
     """Re-raise PointsetError as ValueError, as scikit-learn's tools expect."""
@@ -135,7 +140,7 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
     def _checked(self, index: int, cloud: Any) -> Any:
         if isinstance(cloud, SHAPE_KINDS):
             is_network = isinstance(self.model_, SetClassifier)
-            return cloud if is_network else prepare(cloud, Preparation(points=FILE_POINTS, normalize="none")).raw
+            return cloud if is_network else coordinates_of(cloud)
         rows = as_array(cloud)
         if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
             raise InputError(f"cloud {index}: points must be [n, {self.n_features_in_}], got {described(cloud)}")

@@ -3,6 +3,7 @@
 import copy
 import numbers
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -19,7 +20,14 @@ from pointset.data.arrays import from_arrays
 from pointset.data.point_sets import PointSets
 from pointset.errors import quoted
 from pointset.inputs import InputError
-from pointset.training.embedding import CloudEstimator, clouds_of, value_errors
+from pointset.training.embedding import (
+    FILE_POINTS,
+    SHAPE_KINDS,
+    CloudEstimator,
+    clouds_of,
+    coordinates_of,
+    value_errors,
+)
 from pointset.training.fine_tuning import transfer_recipe
 from pointset.training.fitting import fit
 from pointset.training.loop import Fitted
@@ -121,7 +129,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         """Train from the beginning.
 
         Args:
-            X: N clouds.
+            X: N clouds, or files of clouds or meshes, of whose points at most 1,024 are used, or `points` if more.
             y: N labels.
             groups: N names or numbers of groups, such as views of one object: the validation split keeps them together.
 
@@ -135,6 +143,9 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
             for name, kind in NESTED.items():
                 check(name, getattr(self, name), kind)
             of_sets = [names[place] for place in np.searchsorted(classes, labels)]
+            if isinstance(X, Sequence) and not isinstance(X, str):
+                most = max(FILE_POINTS, self.points or 0)
+                X = [coordinates_of(one, most) if isinstance(one, SHAPE_KINDS) else one for one in X]
             sets = from_arrays(X, of_sets, names, points=self.points, normalize=self.normalize)
             if groups is not None:
                 if len(groups) != len(sets):

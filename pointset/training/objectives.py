@@ -21,7 +21,7 @@ from pointset.data.rotations import rotate_by_one_of
 from pointset.data.transforms import Augmentation, Compose
 from pointset.errors import PointsetError, described, warn_caller
 from pointset.evaluation.predictions import evaluate_in_training
-from pointset.inputs import require_tensor
+from pointset.inputs import call_model
 from pointset.training.recipe import Recipe
 
 NEAR_CHANCE = 0.97
@@ -66,7 +66,7 @@ class Objective(ABC):
     def output(self, model: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """Return the output of the model for a batch, in float32."""
         sets, mask, *_ = batch
-        return require_tensor(model(sets.to(device), None if mask is None else mask.to(device)), model).float()
+        return call_model(model, sets.to(device), None if mask is None else mask.to(device)).float()
 
     @abstractmethod
     def loss(self, output: Tensor, batch: Any) -> Loss:

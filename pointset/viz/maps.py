@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from pointset.arguments import suggests
 from pointset.configuration import check
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
@@ -30,6 +31,7 @@ PAPER_WIDTHS = {"column": 3.25, "page": 6.75}
 """Widths in inches of a column and of a page of a paper."""
 
 
+@suggests()
 def draw_maps(
     attention: AttentionMap,
     points: Any = None,
@@ -132,6 +134,7 @@ def draw_reads_and_writes(
     return _finished(lines, camera, title, note, scale, width)
 
 
+@suggests()
 def draw_instances(
     maps: Sequence[AttentionMap],
     clouds: Sequence[Any] | None = None,

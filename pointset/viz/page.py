@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from pointset.arguments import suggests
 from pointset.errors import PointsetError, quoted
 from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera, Up, camera_of, to_unit
@@ -51,6 +52,7 @@ class Shown:
         return self.rows.entropy[np.ix_(self.heads, self.chosen)].ravel()
 
 
+@suggests()
 def make_page(
     maps: AttentionMap | Sequence[AttentionMap] | Mapping[str, Sequence[AttentionMap]],
     points: Any = None,

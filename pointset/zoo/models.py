@@ -294,7 +294,7 @@ def _with_head(encoder: Builder, pooling: Builder, spec: Spec) -> nn.Module:
         layers = Encoder([layers])
     width = shape_of(layers, inputs)[-1] if pooling.any_width else options.dim
     pool = pooling.build(options, width)
-    pooled = math.prod(shape_of(pool, width))  # width of the pooled vectors, side by side
+    pooled = math.prod(pooled_shape(pooling, pool, width))  # width of the pooled vectors, side by side
     first = options.dropout_rate if options.pooled_dropout is None else options.pooled_dropout
     dim, norm = options.head_dim or options.dim, options.head_norm
     head: list[nn.Module] = [nn.Flatten(), Dropout(first)]
@@ -306,7 +306,22 @@ def _with_head(encoder: Builder, pooling: Builder, spec: Spec) -> nn.Module:
     return SetClassifier(layers, pool, nn.Sequential(*head, nn.Linear(pooled, spec.classes)), spec.inputs, numbers)
 
 
-def shape_of(module: nn.Module, width: int) -> list[int]:
-    """Return the shape of a module's output for one row of this width."""
+def shape_of(module: nn.Module, width: int, rows: int = 1) -> list[int]:
+    """Return the shape of a module's output for rows of this width, by default one."""
     with torch.no_grad(), in_evaluation_mode(module):
-        return list(module(torch.zeros(1, 1, width), None).shape)
+        return list(module(torch.zeros(1, rows, width), None).shape)
+
+
+def pooled_shape(pooling: Builder, pool: nn.Module, width: int) -> list[int]:
+    """Return the shape of one pooled set; a PointsetError if a user-defined pooling takes no mask or does not pool."""
+    if not any(member.entry.user_defined for member in pooling.members):
+        return shape_of(pool, width)
+    try:
+        one, several = (shape_of(pool, width, rows) for rows in (1, 3))
+        wrong = "" if one == several else f"its output for 3 rows is {several}, and for 1 row {one}"
+    except TypeError as error:
+        wrong = one_line(error, QUOTED)
+    if wrong:
+        names = "+".join(member.entry.name for member in pooling.members)
+        raise PointsetError(f"pooling {names} must have forward(X, mask=None) -> [B, d], and {wrong}")
+    return one

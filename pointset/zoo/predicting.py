@@ -18,7 +18,7 @@ from pointset.data.point_sets import PointSets
 from pointset.data.preparation import is_one_shape
 from pointset.data.ragged import pad_sets
 from pointset.errors import PointsetError, described
-from pointset.inputs import InputError, as_sets, require_tensor
+from pointset.inputs import InputError, as_sets, call_model
 from pointset.nn.layers import in_evaluation_mode
 
 LEAST_PROBABILITY = 0.5
@@ -84,7 +84,7 @@ def predict(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE, las
 
         def compute(points: Tensor, mask: Tensor | None) -> list[Tensor]:
             recorded.clear()
-            return [require_tensor(model(points, mask), model), *recorded[-1:]]
+            return [call_model(model, points, mask), *recorded[-1:]]
 
         logits, *rows = _results(model, sets, batch_size, compute)
     last = rows[0] if rows else None

@@ -30,6 +30,19 @@ class Transformer(nn.Module):
         return encoded[:, 0] if self.batch_first else encoded[0]
 
 
+def test_an_attention_of_other_axes_is_answered_with_batch_first():
+    class Own(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = nn.MultiheadAttention(3, 1)
+
+        def forward(self, points: Tensor) -> Tensor:
+            return self.attention(points, points, points)[0]
+
+    with pytest.warns(UserWarning, match=r"attention weights \[7, 1, 3, 3\] .* set batch_first=True"):
+        assert pointset.attention_maps(Own(), X) == []
+
+
 class SetTransformer(nn.Module):
     """The set transformer of torch-geometric behind one of its induced blocks."""
 

@@ -264,6 +264,14 @@ def test_words_of_scikit_learn_are_answered_and_options_without_an_effect_refuse
     assert "on_error" not in str(refused.value)
 
 
+def test_files_are_fitted_as_they_are_predicted(X, y, tmp_path):
+    files = [tmp_path / f"{number}.npy" for number in range(len(X))]
+    for file, cloud in zip(files, X, strict=True):
+        np.save(file, cloud)
+    of_files, of_clouds = (small().fit(given, y).predict_proba(files) for given in (files, X))
+    np.testing.assert_allclose(of_files, of_clouds, atol=1e-5)
+
+
 def test_groups_are_on_one_side_of_the_validation_split(X, monkeypatch):
     seen = []
     kept = PointSets.split_validation

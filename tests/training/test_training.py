@@ -184,6 +184,28 @@ def test_a_training_that_ends_at_chance_warns(train):
         pointset.fit(small("rff-max"), train, replace(recipe, epochs=1, ordered="soft"), progress=False)
 
 
+class NoMask(nn.Module):
+    """A model whose forward takes points alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, points: torch.Tensor) -> torch.Tensor:
+        return self.layer(points.amax(dim=1))
+
+
+@pytest.mark.filterwarnings("ignore:training ends at chance")
+def test_a_model_without_a_mask_is_trained_where_nothing_is_padded(train):
+    called = []
+    pointset.fit(NoMask(), train, Recipe(epochs=1), callbacks=called.append, progress=False)
+    assert len(called) == 1
+    assert pointset.evaluate(NoMask(), train).accuracy >= 0
+    ragged = pointset.from_arrays([np.arange(15.0 + 3 * row).reshape(-1, 3) for row in range(6)], [0, 1, 2] * 2)
+    with pytest.raises(PointsetError, match=r"NoMask\.forward must take \(points, mask\)"):
+        pointset.fit(NoMask(), ragged, Recipe(epochs=1), progress=False)
+
+
 def test_without_epochs_there_are_at_least_1200_steps():
     assert [Recipe().total_steps(per_epoch) for per_epoch in (4, 100)] == [1200, 5000]
     assert [Recipe(epochs=3).total_steps(4), Recipe(epochs=3, least_steps=20).total_steps(4)] == [12, 20]

@@ -98,6 +98,22 @@ def test_a_function_of_statistics_is_a_pooling():
     assert pointset.check_symmetry(model).worst < 1e-10
 
 
+@pytest.mark.parametrize(
+    ("forward", "words"),
+    [
+        (lambda self, X: X.sum(1), "takes 2 positional arguments but 3 were given"),
+        (lambda self, X, mask=None: X * 2, r"its output for 3 rows is \[1, 3, 8\], and for 1 row \[1, 1, 8\]"),
+    ],
+)
+def test_a_pooling_that_takes_no_mask_or_does_not_pool_is_refused_in_one_sentence(forward, words):
+    pointset.register_pooling("wrong")(type("Wrong", (pointset.nn.Pooling,), {"forward": forward}))
+    try:
+        with pytest.raises(PointsetError, match=rf"wrong must have forward\(X, mask=None\) -> \[B, d\], and .*{words}"):
+            pointset.create_model("rff-wrong", classes=2, dim=8)
+    finally:
+        del registry.REGISTERED["pooling", "wrong"]
+
+
 def test_options_are_those_that_the_class_uses():
     @pointset.register_pooling("gated")
     class Gated(SumPool):
