@@ -117,7 +117,7 @@ def cloud_of(points: Any, attention: AttentionMap | None) -> NDArray[np.float64]
     points = getattr(attention, "points", None) if points is None else points
     if points is None:
         raise InputError("points are missing: give the cloud [n, 3] for which the map was computed")
-    return as_cloud(points[..., :3] if isinstance(points, Tensor) else points)
+    return as_cloud(points[..., :3] if isinstance(points, Tensor | np.ndarray) and points.ndim else points)
 
 
 def clouds_of(shapes: Any, up: Up = "z") -> list[NDArray[np.float64]]:
