@@ -101,7 +101,7 @@ def option_flags(title: str, sort_key: int, defaults: Mapping[str, Any]) -> Para
 
 Flags = group("Parameters", Group.create_default_parameters().sort_key)
 """Flags of a single command; they come first in the help."""
-POINTS = f"{QUICK_SETS['points']}; of `compare --data` and of `train` without MODEL {DataOptions().points}"
+POINTS = f"{QUICK_SETS['points']}; {DataOptions().points} for `compare --data` and `train` without MODEL"
 DataFlags = option_flags("Data", 2, QUICK_SETS | {"points": POINTS})
 ModelFlags = option_flags("Model", 3, QUICK["model"])
 RecipeFlags = option_flags("Recipe", 4, QUICK["recipe"])

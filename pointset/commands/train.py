@@ -62,8 +62,8 @@ def train(
     Args:
         model: A name from `pointset zoo`, such as isab16-pma, or of a baseline, such as embedding-svm.
         data: A card or a folder; default with MODEL: shapes10.
-        pretrained: Fine-tune the trained MODEL with this tag, such as modelnet40-1024, or of this run folder. Points
-            and normalisation are those of its training, unless flags give others.
+        pretrained: Fine-tune the trained MODEL with this tag, such as modelnet40-1024, or of this run folder; points
+            and normalisation are its own unless flags give others.
         budget: Without MODEL: CPU time for model selection and training, such as 90s, 2m or 1h.
         run: Folder for checkpoints, history and weights; default: runs/MODEL.
         seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.

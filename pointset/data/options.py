@@ -133,8 +133,7 @@ class DataOptions(Preparation):
     groups: Annotated[str | None, COMMON] = None
     """Shapes that must stay on one side of a split, such as views of one object: a table (*.csv) of files and groups, a
     regular expression whose parentheses are the group, the number of a folder level, or "names" (the file name without
-    its last number). If it is not given, training shapes are grouped as by "names", where most classes then have
-    several groups; "none" turns this off."""
+    its last number), the default for training shapes if most classes have several groups; "none" has no groups."""
     labels: Annotated[str | None, COMMON] = None
     """A table (*.csv) with the columns "file" and "label", and perhaps "split" and "group", instead of folders of
     classes; `pointset data show --write-labels` writes one."""

@@ -40,7 +40,7 @@ class Recipe(Checked):
     """
 
     epochs: Annotated[Count | None, COMMON] = None
-    """Passes over the training shapes; in Python, None means 50, and as many more as 1,200 steps need."""
+    """Passes over the training shapes; None (in Python) means 50, or more for 1,200 steps."""
     steps: Count | None = None
     """Total number of optimizer steps, instead of `epochs`; the last epoch may be incomplete."""
     least_steps: Count | None = None
