@@ -86,7 +86,7 @@ def _nearest(key: str, known: list[str], nested: dict[str, Any]) -> str:
 
 def _options(nested: dict[str, Any]) -> dict[str, str]:
     """The fields of configurations by their paths, argument__field: how they are written, and the allowed values."""
-    written = {}
+    written: dict[str, str] = {}
     for argument, cls in nested.items():
         for field in fields(cls):
             if is_dataclass(field.default):
@@ -102,7 +102,7 @@ def explained(cls: type) -> type:
 
     The texts are the strings below the fields, which `--help-all` shows, too. They are read when they are asked for.
     """
-    nested = {field.name: type(field.default) for field in fields(cls) if is_dataclass(field.default)}  # type: ignore[arg-type]
+    nested = {field.name: type(field.default) for field in fields(cls) if is_dataclass(field.default)}
     cls.__init__ = suggests(cls.__name__, **nested)(cls.__init__)  # type: ignore[misc]
     cls.__doc__ = _Explanation(cls.__doc__ or "")  # type: ignore[assignment]
     return cls
