@@ -123,7 +123,7 @@ def _prepare_cloud(cloud: Cloud, wanted: Preparation, now: str, seed: int, *, un
     fewest = int(wanted.least * min(wanted.cloud_points, wanted.cache_points))
     if wanted.local_features != "none" and len(cloud.points) < fewest:
         warnings.warn(
-            f"clouds of fewer than {fewest:,} points say little of neighbourhoods, which the model "
+            f"clouds of fewer than {fewest:,} points give inaccurate local features, which the model "
             "needs: one of coordinates alone is more accurate on them (`pointset zoo --pretrained`)",
             UserWarning,
             stacklevel=4,

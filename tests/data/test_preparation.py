@@ -22,7 +22,7 @@ from pointset.data.shapes10.build import make_shape
 from pointset.errors import PointsetError
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:of clouds with more points", "ignore:.*usually have Y up", "ignore:.*say little of neigh"
+    "ignore:of clouds with more points", "ignore:.*usually have Y up", "ignore:.*give inaccurate local features"
 )
 
 

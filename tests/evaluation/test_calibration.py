@@ -232,12 +232,15 @@ def test_every_direction_is_rotated_to_point_up(up):
 
 
 def test_low_confidence_names_the_options_to_try_and_classifies_nothing_again(tmp_path, capsys, monkeypatch):
-    np.save(tmp_path / "a.npy", np.random.default_rng(0).random((300, 3)))
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).random((600, 3)))
     calls = []
     monkeypatch.setattr(classifiers, "prepare", count_calls(classifiers.prepare, calls))
     said = succeed(capsys, "classify", tmp_path / "a.npy", "--model", NAME)
-    assert re.search(r"low confidence .*--up y.*--pose any.*none of the model's 10 classes", said)
+    assert re.search(r"low confidence .*--up y.*none of the model's 10 classes", said)
+    assert "--pose any" not in said, "it chooses another model"
     assert len(calls) == 1
+    said = succeed(capsys, "classify", tmp_path / "a.npy")
+    assert re.search(r"low confidence .*--up y.*--pose any.*none of the model's 40 classes", said)
     for up in ("z", "x", "-y"):
         assert asked(capsys, "classify", tmp_path / "a.npy", "--model", NAME, f"--up={up}")["predictions"]
     assert "'guess'" in fail(capsys, "classify", tmp_path / "a.npy", "--up", "guess")
