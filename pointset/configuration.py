@@ -199,36 +199,36 @@ class AttentionOptions(Checked):
     """
 
     heads: Width = 4
-    """Attention heads h; they share the width, d / h each."""
+    """Number h of attention heads, each of width d / h."""
     form: Form = "reference"
-    """Which published form of the MAB: "reference" (the authors' released code) or "paper" (arXiv 1810.00825,
-    eq. 6)."""
+    """Published form of the MAB: "reference" (the authors' released code) or "paper" (arXiv 1810.00825, eq. 6)."""
     norm: NormName | None = None
-    """Norm in every block: "layer", "set", "group", "instance", "batch" or "none". None takes the default of the form:
-    "layer" for "paper", "none" for "reference"; and "batch" in dumlp."""
+    """Norm in every block: "layer", "set", "group", "instance", "batch" or "none". None means "layer" for form "paper",
+    "none" for form "reference", and "batch" in the encoder dumlp."""
     prenorm: bool = False
     """Normalise the input of each residual branch instead of the sum after it."""
     scale: ScoreScale = "model"
     """Logits are divided by sqrt(d) ("model", as published) or by sqrt(d / h) ("head", usual practice), or multiplied
     by a number."""
     score: ScoreName = "dot"
-    """How a logit is computed from a query and a key."""
+    """Function that computes a logit from a query and a key."""
     score_layers: Depth = 1
-    """Hidden layers of the additive score."""
+    """Number of hidden layers of the additive score."""
     temperature: Positive = 1.0
-    """Divide attention logits by this."""
+    """Temperature: attention logits are divided by it."""
     trained_temperature: bool = False
-    """Train a temperature for each head, starting from `temperature`."""
+    """Train a temperature for each head, with the initial value `temperature`."""
     weights: Weightings = ("softmax",)
-    """Function from logits to attention weights: one name for all heads, or one per head. csoftmax and csparsemax
-    respect `bound`. Also a name registered with `pointset.register_weights`; in Python also a function f(logits,
-    mask)."""
+    """Function from logits to attention weights: one name for all heads, or one name per head. Names registered with
+    `pointset.register_weights` are allowed, too, and in Python functions f(logits, mask). The weights of csoftmax and
+    csparsemax are at most `bound`."""
     bound: Bound = 2.0
-    """Upper bound of csoftmax and csparsemax weights on one point, as a multiple of uniform attention. With `coverage`,
-    the bound is on the sum over all seeds or heads, as a multiple of its average over the points."""
+    """Upper bound of the csoftmax and csparsemax weights of a point, as a multiple of uniform attention, 1 / n. With
+    `coverage`, it bounds the sum of a point's weights over all seeds or heads, as a multiple of the mean of this sum
+    over the points."""
     coverage: Coverage = "none"
-    """For PMA with csoftmax or csparsemax: the "seeds" or the "heads" share one bound, and each gets what those before
-    it left over."""
+    """For PMA with csoftmax or csparsemax: all "seeds", or all "heads", share one bound for each point. The weights are
+    computed in order, and each seed or head has the bound minus the weights of the seeds or heads before it."""
     attention_dropout: Share = 0.0
     """Dropout on the attention weights of every block."""
 

@@ -233,7 +233,7 @@ RECIPES = [
     ({"augment": "rotate"}, f"augment must be a list of any of {', '.join([*AUGMENTATIONS, *MIXINGS])}, got 'rotate'"),
     ({"patience": 3}, "patience=3 needs a validation split"),
     ({"class_weights": "even"}, "class_weights must be one of 'balanced', got 'even'"),
-    ({"train_points": (64, 32)}, "train_points must be the fewest and then the most points, got [64, 32]"),
+    ({"train_points": (64, 32)}, "train_points must be a minimum and a maximum number of points, got [64, 32]"),
     ({"last_points": (8, 9)}, "last_points=[8, 9] needs the sizes of the first epoch: set train_points"),
 ]
 MESHES = [

@@ -224,7 +224,7 @@ def _protocol_in_words(task: Task, recipe: Recipe) -> tuple[str, str]:
     if task.block:
         return f"{recipe.steps:,} steps of {recipe.batch_size} sets", "last step"
     length = recipe.length_in_words
-    length += f", at least {recipe.least_steps} steps," if recipe.least_steps and not recipe.steps else ""
+    length += f", at least {recipe.min_steps} steps," if recipe.min_steps and not recipe.steps else ""
     length += f" of {recipe.sizes_in_words}" if recipe.sizes_in_words else ""
     epoch = "last epoch" if recipe.patience is None else "best validation epoch"
     return length, f"every test {task.sets.removesuffix('s')}, {epoch}"

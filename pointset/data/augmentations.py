@@ -15,7 +15,7 @@ AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
     "shift": lambda up: Shift(0.1),
     "shift-wide": lambda up: Shift(0.2),  # of DGCNN's released code
     "jitter": lambda up: Jitter(0.01, 0.05),
-    "turn": lambda up: RotateUp(up, 18.0),  # of the released codes of Deep Sets and the Set Transformer
+    "rotate-up-18": lambda up: RotateUp(up, 18.0),  # of the released codes of Deep Sets and the Set Transformer
     "rotate-up": lambda up: RotateUp(up),
     "rotate-any": lambda up: RotateAny(),
     "drop": lambda up: Drop(0.875),
@@ -35,7 +35,7 @@ def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
 
     Args:
         names: keys of `AUGMENTATIONS`, in the order of application.
-        up: the axis that "turn" and "rotate-up" rotate about.
+        up: the axis that "rotate-up-18" and "rotate-up" rotate about.
 
     Returns:
         A function of points [B, n, d] and a generator.

@@ -56,7 +56,7 @@ class Options(NamedTuple):
         """
         data, training = self.sets.changed(sets), self.recipe.changed(recipe)
         if "epochs" in recipe:
-            training = replace(training, least_steps=recipe.get("least_steps"))
+            training = replace(training, min_steps=recipe.get("min_steps"))
         if training.train_points is not None and "train_points" not in recipe:
             training = training.changed({"train_points": [min(size, data.points) for size in training.train_points]})
         return Options(data, self.model.changed(model), training)

@@ -35,7 +35,7 @@ T = TypeVar("T", bound=nn.Module)
 HEAD, EMBEDDING, ENCODER = 0x4EAD, 0xE3BED, 0xE4C
 """Numbers of the parts of a model that are not built by the zoo; see `seeded`."""
 USUAL_MODEL = ModelOptions(dim=64, dropout=0.0, initial="xavier")
-UNUSED = {"epochs", "least_steps", "validation", "patience", "train_points", "last_points"}
+UNUSED = {"epochs", "min_steps", "validation", "patience", "train_points", "last_points"}
 UNUSED |= {"label_smoothing", "class_weights", "augment"}
 """Fields of `Recipe` without a meaning when each step has new sets."""
 CURVES_TEXT = (

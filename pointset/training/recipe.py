@@ -1,4 +1,4 @@
-"""How a model is trained, as data. No torch is imported here, so that `pointset --help` answers at once."""
+"""How a model is trained, as data. This module does not import torch, so that `pointset --help` is fast."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ USUAL_EPOCHS, USUAL_STEPS = 50, 1200
 
 Precision = Literal["float32", "bfloat16"]
 AUGMENTATION_NAMES = (
-    "scale, stretch, stretch-wide, shift, shift-wide, jitter, turn, rotate-up, rotate-any, drop, background, crop, "
-    "uneven, thin, cutmix-r, cutmix-k"
+    "scale, stretch, stretch-wide, shift, shift-wide, jitter, rotate-up-18, rotate-up, rotate-any, drop, background, "
+    "crop, uneven, thin, cutmix-r, cutmix-k"
 )
 Augment = Annotated[tuple[str, ...], Meta(description=f"a list of any of {AUGMENTATION_NAMES}")]
 ScheduleName = Literal["cosine", "step", "constant"]
@@ -40,66 +40,68 @@ class Recipe(Checked):
     """
 
     epochs: Annotated[Count | None, COMMON] = None
-    """Passes over the training shapes; None (in Python) means 50, or more for 1,200 steps."""
+    """Passes over the training shapes. None (in Python) means 50 epochs or 1,200 steps, whichever is longer."""
     steps: Count | None = None
     """Total number of optimizer steps, instead of `epochs`; the last epoch may be incomplete."""
-    least_steps: Count | None = None
-    """Least number of steps: with few shapes, training goes on beyond `epochs` until it has had as many."""
+    min_steps: Count | None = None
+    """Minimum number of optimizer steps. If `epochs` gives fewer steps, the training has more epochs."""
     batch_size: Count = 32
     """Shapes per step."""
     train_points: SizeRange | None = None
-    """Minimum and maximum size of training sets: each batch draws a size between them, uniform on a logarithmic scale.
-    The size of evaluated sets stays the same. None: training sets have the same size as evaluated sets."""
+    """Minimum and maximum number of points per set in training. Each batch has one size, drawn between them uniformly
+    on a logarithmic scale. None trains with the number of points of the dataset. Evaluation always uses that number."""
     last_points: SizeRange | None = None
-    """The minimum and maximum in the last epoch: they change from `train_points` in the first epoch by a constant
-    factor per epoch. None keeps them constant."""
+    """Minimum and maximum number of points per set in the last epoch. From `train_points` in the first epoch, they
+    change by a constant factor per epoch. None keeps `train_points` in all epochs."""
     optimizer: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
     """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), stochastic gradient descent (momentum 0.9), or Muon (arXiv
-    2502.16982), which orthogonalises the updates of hidden matrices and treats all other parameters as AdamW does; its
-    learning rate may be two to four times AdamW's."""
+    2502.16982). Muon orthogonalises the updates of hidden matrices and updates all other parameters as AdamW does; its
+    learning rate can be two to four times that of AdamW."""
     learning_rate: Annotated[Positive, COMMON] = 1e-3
     """Peak learning rate."""
     weight_decay: NonNegative | None = None
-    """Weight decay of matrices only: norms, biases, inducing points and seeds are not decayed. It is decoupled in AdamW
-    and Muon; in Adam and SGD it is an L2 penalty, added to the gradients. None means 0.01 for AdamW and Muon, 0 for the
-    others."""
+    """Weight decay of weight matrices. Norms, biases, inducing points and seeds have no weight decay. AdamW and Muon
+    use decoupled weight decay; Adam and SGD add an L2 penalty to the gradients. None means 0.01 for AdamW and Muon, and
+    0 for Adam and SGD."""
     schedule: Schedule = "cosine"
-    """Learning rate after the warm-up: cosine decay to zero, drops at fixed steps, or constant. In Python also a
-    function of (step, steps) that returns the factor of the learning rate, without a warm-up."""
+    """Schedule of the learning rate after the warm-up: cosine decay to zero, a step decay, or constant. In Python also
+    a function of (step, steps) that returns a factor for the learning rate; it replaces the warm-up, too."""
     warmup: Share = 0.05
-    """Share of all steps in which the learning rate rises linearly from zero."""
+    """Share of all steps that are warm-up, in which the learning rate rises linearly from zero."""
     step_every: Count = 20_000
-    """Steps between the drops of schedule "step"."""
+    """Number of steps between two drops of the learning rate, for schedule "step"."""
     step_factor: Positive = 0.3
-    """Factor of the learning rate at each drop of schedule "step"."""
+    """Factor that multiplies the learning rate at each drop, for schedule "step"."""
     label_smoothing: Share = 0.1
     """Share of the target probability that is spread over all classes."""
     class_weights: Literal["balanced"] | None = None
-    """Weights of the classes in the loss: "balanced" weights are inverse to the square root of a class's number of
-    training shapes, N_c ** -0.5, and 1 on average over the shapes: half way, on a logarithmic scale, between equal
-    shapes and equal classes. For other weights, give `fit` a loss."""
+    """Weights of the classes in the loss. "balanced" weights are proportional to N_c ** -0.5 for a class with N_c
+    training shapes, and their mean over the shapes is 1. This is a compromise between equal weights of all shapes and
+    equal total weights of all classes. None gives all shapes the same weight. For other weights, give `fit` a loss."""
     ordered: Literal["soft", "thresholds"] | None = None
-    """Loss for ordered classes, such as sizes or grades of wear. Their order is that of their sorted names, or of the
-    argument `classes` of `from_arrays`. "soft" has labels d_k = exp(-|k - k'|) / sum for class k' (Diaz and Marathe,
-    CVPR 2019), in place of `label_smoothing`. "thresholds" asks for each but the first class whether a shape is of it
-    or a later one (Frank and Hall, ECML 2001); as many classes are passed as thresholds. Baselines ignore it."""
+    """Loss for ordered classes, such as sizes or grades of wear. Classes are ordered by name, or as in the argument
+    `classes` of `from_arrays`. "soft" trains with soft labels d_k = exp(-|k - k'|) / sum for the true class k' (Diaz
+    and Marathe, CVPR 2019) instead of `label_smoothing`. "thresholds" trains K - 1 binary classifiers for K classes,
+    one for each threshold between neighbouring classes, and predicts one plus the number of thresholds that are passed
+    (Frank and Hall, ECML 2001). Baselines ignore this option."""
     clip_norm: Positive | None = 1.0
-    """Largest gradient norm; None does not clip."""
+    """Maximum norm of the gradient, to which larger gradients are clipped. None does not clip."""
     augment: Augment = ("scale", "jitter")
-    """Names of augmentations, in order: scale, stretch (a factor for each axis), shift, jitter, turn (by up to 18
-    degrees), rotate-up, rotate-any, stretch-wide and shift-wide (as in DGCNN), drop (up to 7/8 of the points move onto
-    the first), and background, crop, uneven and thin (imperfections of scans, in some of the clouds). With one of these
-    five, local features are computed from each augmented set. Last may come cutmix-r or cutmix-k (PointCutMix,
-    arXiv 2101.01461), which replaces random or neighbouring points by points of another shape; training accuracy then
-    refers to the class with more points."""
+    """Names of augmentations, in order: scale, stretch (a factor for each axis), shift, jitter, rotate-up-18 (by up to
+    18 degrees), rotate-up, rotate-any, stretch-wide and shift-wide (as in DGCNN), drop (replaces up to 7/8 of the
+    points by the first), and background, crop, uneven and thin (imperfections of scans, in some of the sets). If drop
+    or one of these four is used, local features are computed from each augmented set. The last name can be cutmix-r or
+    cutmix-k (PointCutMix, arXiv 2101.01461), which replace random points (-r) or neighbouring points (-k) by points of
+    another shape. The training accuracy then counts the class with more points as correct."""
     validation: Annotated[Share, COMMON] = 0.0
-    """Share of the training shapes, class by class, that is held out for validation and early stopping."""
+    """Share of the training shapes of each class that is held out for validation and early stopping."""
     patience: Count | None = None
-    """Stop after this number of epochs without a better validation accuracy, and keep the best; needs `validation`."""
+    """Early stopping: end the training after this number of epochs without a better validation accuracy, and keep the
+    weights of the best epoch. Needs `validation`."""
     precision: Precision = "float32"
     """Precision of matrix products in training. "bfloat16" is mixed precision (weights, sums and losses stay float32).
-    It is faster on a GPU, and on a CPU with bfloat16 instructions (with AMX 1.7 to 2.9 times, at width 256 and 100
-    points), but slower on other CPUs; models of width 64 gain little or nothing. Evaluation is always in float32."""
+    It is faster on GPUs and on CPUs with bfloat16 instructions (1.7 to 2.9 times with AMX, at width 256 and 100
+    points), and slower on other CPUs. Models of width 64 gain little or nothing. Evaluation is always in float32."""
     device: str = "auto"
     """"auto" uses a GPU if there is one; otherwise a torch device name."""
 
@@ -110,7 +112,7 @@ class Recipe(Checked):
         for name in ("train_points", "last_points"):
             between = getattr(self, name)
             if between is not None and between[0] > between[1]:
-                raise PointsetError(f"{name} must be the fewest and then the most points, got {list(between)}")
+                raise PointsetError(f"{name} must be a minimum and a maximum number of points, got {list(between)}")
         if self.last_points is not None and self.train_points is None:
             first = "needs the sizes of the first epoch: set train_points, such as [64, 128]"
             raise PointsetError(f"last_points={list(self.last_points)} {first}")
@@ -127,14 +129,14 @@ class Recipe(Checked):
             ) from error
 
     def total_steps(self, per_epoch: int) -> int:
-        """Return the number of optimizer steps, from the number in an epoch."""
+        """Return the total number of optimizer steps, given the number of steps per epoch."""
         usual = max(USUAL_EPOCHS * per_epoch, USUAL_STEPS)
-        return self.steps or max(usual if self.epochs is None else self.epochs * per_epoch, self.least_steps or 0)
+        return self.steps or max(usual if self.epochs is None else self.epochs * per_epoch, self.min_steps or 0)
 
     def sizes(self, epoch: int, epochs: int) -> SizeRange | None:
-        """Return the fewest and the most points of training sets in an epoch, from 0; None if the dataset decides.
+        """Return the minimum and maximum number of points per set in an epoch, counted from 0.
 
-        They change from `train_points` to `last_points` by a constant factor per epoch.
+        None means the number of points of the dataset.
         """
         first, last = self.train_points, self.last_points
         if first is None or last is None:
@@ -154,7 +156,7 @@ class Recipe(Checked):
 
     @property
     def sizes_in_words(self) -> str:
-        """Return the number of points of training sets as text; empty if it is that of evaluated sets."""
+        """Return the number of points per set in training as text; empty if it is that of the dataset."""
         ranges = filter(None, (self.train_points, self.last_points))
         words = [" to ".join(map(str, dict.fromkeys(bounds))) + " points" for bounds in ranges]
         return ", at the end of ".join(words)
@@ -167,9 +169,9 @@ class Recipe(Checked):
         return 0.01 if self.optimizer in ("adamw", "muon") else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as plain data, for JSON, with the decay where None stands for it.
+        """Return the fields as plain data for JSON, with the default of `weight_decay` instead of None.
 
-        A schedule that is a function is described by its name and its factors at some steps.
+        A function as schedule is described by its name and its factors at ten steps of 1,000.
         """
         fields = super().as_dict() | {"weight_decay": self.decay}
         if callable(schedule := self.schedule):

@@ -1,4 +1,4 @@
-"""How a model is built, as data. No torch is imported here, so that `pointset --help` answers at once."""
+"""How a model is built, as data. This module does not import torch, so that `pointset --help` is fast."""
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields, replace
@@ -36,14 +36,14 @@ OF_ATTENTION = [field.name for field in fields(AttentionOptions)]
 class ModelOptions(Checked):
     """Options of a model of the zoo, apart from its name and its classes.
 
-    The defaults, except `initial`, are those of the Set Transformer authors. `create_model`, TOML files and flags take
-    the fields of `attention` by their own names, as in `heads=8`.
+    The defaults, except `initial`, are those of the Set Transformer authors. `create_model`, TOML files and flags also
+    take the fields of `attention` by name, as in `heads=8`.
 
-    Two different forms of the MAB are published, so always name the form with a result: `form="reference"` is the
-    authors' released code, `form="paper"` the equations of arXiv 1810.00825. Both divide logits by sqrt(d);
-    `scale="head"` divides by sqrt(d / heads), as transformers usually do. With the released initialisation
-    (`initial="xavier"`), all inducing points start nearly equal: the mean distance between the attention rows of 16 of
-    them is 0.0006 (at most 1), against 0.027 for `initial="normal"`.
+    Two forms of the MAB are published, so results should name the form: `form="reference"` is the authors' released
+    code, `form="paper"` the equations of arXiv 1810.00825. Both divide logits by sqrt(d); `scale="head"` divides them
+    by sqrt(d / heads), as most transformers do. With the initialisation of the released code (`initial="xavier"`), all
+    inducing points are nearly equal at first: the mean total variation distance between the attention weights of 16
+    inducing points is 0.0006 (of at most 1); with `initial="normal"` it is 0.027.
 
     Example:
         >>> options = pointset.ModelOptions(dim=64, attention=pointset.nn.AttentionOptions(heads=8))
@@ -52,39 +52,40 @@ class ModelOptions(Checked):
     """
 
     attention: Annotated[AttentionOptions, Parameter(name="*")] = RELEASED
-    """Options of the attention blocks; see `pointset.nn.AttentionOptions`. `norm` is also that of the encoders rff,
-    rffp and dumlp."""
+    """Options of the attention blocks; see `pointset.nn.AttentionOptions`. The encoders rff, rffp and dumlp use its
+    `norm`, too."""
 
     dim: Annotated[Width, COMMON] = 256
     """Width d of every layer."""
     local_features: Annotated[LocalFeatures, COMMON] = "none"
-    """Local features of each point as inputs beside its coordinates, from which they are computed: "upright" for shapes
-    in the pose of the training shapes, "invariant" for any pose; see `pointset.data.local_features`."""
+    """Geometric features of each point's neighbours as additional inputs: "upright" for shapes in the pose of the
+    training shapes, "invariant" for any pose; see `pointset.data.local_features`."""
     local_feature_noise: NonNegative = 0.1
-    """Standard deviation of the noise on these numbers in training, which are standardised."""
+    """Standard deviation of the noise that training adds to the standardised local features."""
     local_feature_dropout: Share = 0.1
-    """Probability that all local features of a training set are dropped."""
+    """Probability that training drops all local features of a point set."""
     layers: Depth | None = None
-    """Layers of the encoder; None takes the published number (rff 4, rffp 3, sab 2, isab 2, dumlp 2)."""
+    """Number of encoder layers. None means the published number (rff 4, rffp 3, sab 2, isab 2, dumlp 2)."""
     dropout: Share | None = None
-    """Dropout between the pooling and the last layers; None takes 0.5 at width 256, as published, and in proportion to
-    `dim` below."""
+    """Dropout rate before PMA, on the pooled vectors and after the hidden layer of the head. None means 0.5 from width
+    256 on, as published, and `dim` / 512 below."""
     pooled_dropout: Share | None = None
-    """Dropout on the pooled vectors; None takes `dropout`, as published. If the head has a hidden layer, `dropout`
-    applies after that layer."""
+    """Dropout on the pooled vectors. None means the rate of `dropout`, as published. If the head has a hidden layer,
+    `dropout` is the rate after that layer."""
     pool_seeds: SeedSource = "trained"
-    """The seeds of PMA: trained vectors, or linear functions of the "mean" or the "max" of each feature of the set."""
+    """Seeds of PMA: "trained" vectors, or linear functions of the "mean" or the "max" of each feature over the set."""
     initial: InitialName = "normal"
-    """Initial inducing points and seeds: "normal" (unit variance) or "xavier" (as released, nearly equal rows)."""
-    head: DecoderName = "released"
-    """Layers between PMA and the logits: "released" is a SAB if there are several seeds, as in the published runs;
-    "rff" gives rFF(SAB(PMA_k(Z))) for any number of seeds (arXiv 1810.00825, eq. 15)."""
+    """Initial inducing points and seeds: "normal" (unit variance), or "xavier" as in the released code (nearly equal
+    vectors)."""
+    decoder: DecoderName = "released"
+    """Layers between PMA and the last linear layer: "released" adds a SAB if there are several seeds, as in the
+    published runs; "rff" computes rFF(SAB(PMA_k(Z))) for any number of seeds (arXiv 1810.00825, eq. 15)."""
     head_dim: Width | None = None
-    """Width of the head's hidden layer after poolings other than PMA; None takes `dim`."""
+    """Width of the hidden layer of the head, which all poolings but PMA have. None means `dim`."""
     head_norm: HeadNormName = "none"
-    """Norm of the head's hidden layer, before its activation: "none", "layer" or "batch"."""
+    """Norm of the hidden layer of the head, before its activation: "none", "layer" or "batch"."""
     pool_weights: Weightings | None = None
-    """Weights function of PMA; None takes `weights`."""
+    """Function from logits to attention weights in PMA. None means `weights`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,7 +95,7 @@ class ModelOptions(Checked):
 
     @property
     def dropout_rate(self) -> float:
-        """The dropout, or that of the width where it is None."""
+        """The rate of the dropout; if it is None, the default for the width."""
         return min(0.5, self.dim / 512) if self.dropout is None else self.dropout
 
     @property

@@ -103,9 +103,9 @@ def test_flags_choose_the_runs(arguments, rows, capsys, file, clouds_folder, ask
 @pytest.mark.parametrize(
     ("flags", "wanted"),
     [
-        ((), {"epochs": 20, "least_steps": 300, "train_points": (24, 24)}),
-        (("--epochs", "3"), {"epochs": 3, "least_steps": None}),
-        (("--epochs", "3", "--least-steps", "40"), {"epochs": 3, "least_steps": 40}),
+        ((), {"epochs": 20, "min_steps": 300, "train_points": (24, 24)}),
+        (("--epochs", "3"), {"epochs": 3, "min_steps": None}),
+        (("--epochs", "3", "--min-steps", "40"), {"epochs": 3, "min_steps": 40}),
         (("--train-points", "8", "16"), {"train_points": (8, 16)}),
     ],
     ids=["the usual recipe", "epochs", "epochs and steps", "points"],
@@ -136,7 +136,7 @@ def test_warnings_of_runs_are_lines_of_the_command(capsys, clouds_folder):
         "0",
         "--steps",
         "1",
-        "--least-steps",
+        "--min-steps",
         "1",
         "--dim",
         "8",
@@ -181,7 +181,7 @@ def test_a_task_by_name(capsys, tmp_path):
 
 README = (Path(__file__).parent.parent.parent / "README.md").read_text(encoding="utf-8")
 KINDS = ("chair", "lamp", "table")
-SHORTER = {"train": "--budget 1s", "compare": "--seeds 0 --steps 2 --least-steps 2 --workers 1"}
+SHORTER = {"train": "--budget 1s", "compare": "--seeds 0 --steps 2 --min-steps 2 --workers 1"}
 """What is added to a command so that it takes seconds."""
 
 

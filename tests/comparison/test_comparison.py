@@ -120,8 +120,8 @@ def caption(folder, **changes) -> str:
     [
         ({"models": (Entry.of({"name": "rff-max", "dim": 32}), Entry.of("features-svm"))}, "width 32;"),
         ({"models": (Entry.of("isab4-pma"), Entry.of({"name": "rff-max", "dim": 32}))}, "width 16 and 32;"),
-        ({"recipe": Recipe(epochs=3, least_steps=300)}, "1 seed, 3 epochs, at least 300 steps,"),
-        ({"recipe": Recipe(steps=5, least_steps=300)}, "1 seed, 5 steps, width"),
+        ({"recipe": Recipe(epochs=3, min_steps=300)}, "1 seed, 3 epochs, at least 300 steps,"),
+        ({"recipe": Recipe(steps=5, min_steps=300)}, "1 seed, 5 steps, width"),
     ],
 )
 def test_the_caption_names_widths_the_steps_that_hold_and_shapes_that_are_left_out(changes, words, tmp_path):

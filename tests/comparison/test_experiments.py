@@ -531,7 +531,7 @@ def test_a_comparison_loads_its_sets_and_checks_its_experiment_once(capsys, tmp_
     for module, name in ((classification, "load_split"), (build, "read_manifest"), (Experiment, "__post_init__")):
         counted(module, name)
     grid = ("--models", "rff-max", "rff-mean", "--seeds", "0", "1", "--epochs", "1", "--workers", "1")
-    sizes = ("--points", "16", "--dim", "8", "--train-points", "8", "8", "--least-steps", "1")
+    sizes = ("--points", "16", "--dim", "8", "--train-points", "8", "8", "--min-steps", "1")
     succeed(capsys, "compare", "--data", data, *grid, *sizes, "--out", tmp_path / "out")
     # A manifest that was written in this process is not parsed.
     assert counts == {"load_split": 2, "read_manifest": 1, "__post_init__": 1}

@@ -107,12 +107,12 @@ def test_jitter_is_clipped_normal_noise():
         ("stretch-wide", 2 / 3, 3 / 2),
         ("shift", 0.9, 1.1),
         ("shift-wide", 0.8, 1.2),
-        ("turn", 27.0, 63.0),
+        ("rotate-up-18", 27.0, 63.0),
     ],
 )
 def test_a_named_augmentation_moves_the_point_1_1_1_as_far_as_published(name, low, high):
     x, y, _ = augmentation_from_names((name,), "z")(torch.ones(3000, 1, 3), seeded()).unbind(2)
-    reached = torch.rad2deg(torch.atan2(y, x)) if name == "turn" else x
+    reached = torch.rad2deg(torch.atan2(y, x)) if name == "rotate-up-18" else x
     assert (float(reached.min()), float(reached.max())) == pytest.approx((low, high), abs=0.01 * (high - low))
 
 
@@ -255,7 +255,7 @@ def surface():
     return torch.tensor(np.hstack(pointset.data.sample_points(mesh, 40, seed=0, normals=True)))
 
 
-@pytest.mark.parametrize("name", ["stretch", "rotate-up", "rotate-any", "turn", "scale", "jitter", "shift"])
+@pytest.mark.parametrize("name", ["stretch", "rotate-up", "rotate-any", "rotate-up-18", "scale", "jitter", "shift"])
 @pytest.mark.parametrize("up", ["y", "z"])
 def test_normals_stay_normal_to_the_surface_and_features_stay(name, up, surface):
     beside = torch.rand(1, 40, 2, generator=seeded())

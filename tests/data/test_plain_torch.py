@@ -59,7 +59,11 @@ def train_in_plain_torch(train: pointset.PointSets, test: pointset.PointSets, se
 def train_by_fit(train: pointset.PointSets, test: pointset.PointSets, seed: int) -> float:
     torch.manual_seed(seed)
     recipe = pointset.Recipe(
-        epochs=EPOCHS, batch_size=16, learning_rate=RATE, augment=("turn", "stretch", "jitter"), label_smoothing=0.0
+        epochs=EPOCHS,
+        batch_size=16,
+        learning_rate=RATE,
+        augment=("rotate-up-18", "stretch", "jitter"),
+        label_smoothing=0.0,
     )
     model = Network()
     pointset.fit(model, train, recipe, seed=seed, progress=False)

@@ -61,7 +61,7 @@ def differences(path: Path, model: nn.Module, mask: bool) -> dict[tuple[int, int
     [
         ("rff-aggr.softmax", {}, ".onnx", False),
         ("rff-cov8+asp+top3+fspool", {}, ".onnx", True),  # among them what divides by nothing in a set of one point
-        ("isab16-pma", {"dim": 64, "head": "rff"}, ".pt2", True),  # wide enough for the absorbed order
+        ("isab16-pma", {"dim": 64, "decoder": "rff"}, ".pt2", True),  # wide enough for the absorbed order
         ("rff-pma", {"heads": 2, "weights": ("csoftmax", "sparsemax"), "norm": "group"}, ".onnx", True),
         ("dumlp4-dumlp8", {"norm": "layer", "head_norm": "layer"}, ".pt2", True),
     ],

@@ -27,7 +27,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     *((name, {"norm": norm}) for name in ("rff-max", "dumlp3-dumlp3") for norm in ("none", "batch")),
     ("isab3-pma", {"scale": "head", "temperature": 0.3}),
     ("rff-pma2", {"weights": ("softmax", "sparsemax"), "temperature": 0.1}),
-    ("rff-pma", {"head": "rff", "temperature": 1e-5}),  # exp(logit) overflows
+    ("rff-pma", {"decoder": "rff", "temperature": 1e-5}),  # exp(logit) overflows
     ("rff-max", {"norm": "batch", "head_dim": 5, "head_norm": "batch"}),
     ("isab3-pma", {"heads": 1, "inputs": 6}),
 ]

@@ -109,7 +109,7 @@ def test_the_published_decoder_is_its_formula(form, seeds):
     """Eq. 15 and 16: rFF(SAB(PMA_k(Z))), for a whole set and a padded set; with gradients."""
     options = AttentionOptions(heads=HEADS, form=form)
     values = {"dim": DIM, "dropout": 0.0, "pool_seeds": "trained", "initial": "normal"}
-    decoder = AttentionPool(seeds, **values, attention=options, pool_attention=options, head="rff").double()
+    decoder = AttentionPool(seeds, **values, attention=options, pool_attention=options, decoder="rff").double()
     mab, scale, Z = TRANSCRIBED[form], SCALES["model"], normal(2, N, DIM)
 
     def transcribed(z: Tensor) -> Tensor:

@@ -208,7 +208,7 @@ def test_a_model_without_a_mask_is_trained_where_nothing_is_padded(train):
 
 def test_without_epochs_there_are_at_least_1200_steps():
     assert [Recipe().total_steps(per_epoch) for per_epoch in (4, 100)] == [1200, 5000]
-    assert [Recipe(epochs=3).total_steps(4), Recipe(epochs=3, least_steps=20).total_steps(4)] == [12, 20]
+    assert [Recipe(epochs=3).total_steps(4), Recipe(epochs=3, min_steps=20).total_steps(4)] == [12, 20]
     assert Recipe(steps=7).total_steps(4) == 7
 
 

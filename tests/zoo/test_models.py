@@ -45,7 +45,7 @@ OPTIONS = [
     {"pool_seeds": "mean"},
     {"pool_seeds": "max"},
     {"initial": "xavier"},
-    {"head": "rff"},
+    {"decoder": "rff"},
     {"layers": 3},
     *({"weights": own} for own in OWN_WEIGHTS),
 ]
@@ -122,7 +122,7 @@ def test_every_parameter_gets_a_gradient(name, form):
 CHANGED = {"dim": 20, "heads": 2, "layers": 5, "form": "paper", "scale": "head", "norm": "set", "dropout": 0.35}
 CHANGED |= {"pool_seeds": "mean", "initial": "xavier", "temperature": 2.0, "trained_temperature": True}
 CHANGED |= {"attention_dropout": 0.3, "weights": "sparsemax", "pool_weights": "entmax15", "score": "bilinear"}
-CHANGED |= {"head": "rff", "head_dim": 24, "head_norm": "batch", "pooled_dropout": 0.1}
+CHANGED |= {"decoder": "rff", "head_dim": 24, "head_norm": "batch", "pooled_dropout": 0.1}
 CHANGED_WITH = [
     ("prenorm", True, {"norm": "layer"}),
     ("score_layers", 2, {"score": "additive"}),

@@ -16,10 +16,11 @@ from pointset.nn.registry import register
 
 @register("pooling", "pma[<k>]")
 class AttentionPool(Pooling):
-    """Dropout on the rows, then PMA_k, then SAB if k > 1; with head "rff": dropout, then rFF(SAB(PMA_k(Z))) for any k.
+    """Pooling by multihead attention: PMA_k(Z), then SAB if k > 1; or, for any k, rFF(SAB(PMA_k(Z))).
 
-    The first is what the authors ran (with k = 1), the second is their equation 15, in which rFF is FC(d, ReLU), FC(d),
-    applied to each of the k rows. The layer from the k rows to logits is not included.
+    The rows of Z first pass a dropout. The authors ran the first formula (decoder "released"), with k = 1. The second
+    (decoder "rff") is their equation 15, in which rFF is FC(d, ReLU), FC(d), applied to each of the k rows. The linear
+    layer from the k rows to logits is not included.
 
     Z [B, n, dim] with a mask [B, n] (True at real rows) gives [B, k, dim].
 
@@ -27,7 +28,8 @@ class AttentionPool(Pooling):
         k: number of seeds.
         dim: width d of the rows, a multiple of the heads.
         dropout: rate of the dropout on the rows.
-        pool_seeds, initial, head: seeds, their initial values, and the layers after PMA; see `ModelOptions`.
+        pool_seeds, initial, decoder: origin of the seeds, their initial values, and the layers after PMA; see
+            `ModelOptions`.
         attention, pool_attention: options of the SAB, and of PMA.
 
     Raises:
@@ -41,17 +43,17 @@ class AttentionPool(Pooling):
         torch.Size([2, 4, 16])
     """
 
-    options_used = ("dropout", "pool_seeds", "initial", "attention", "pool_attention", "head")
+    options_used = ("dropout", "pool_seeds", "initial", "attention", "pool_attention", "decoder")
     export = True
     maps: ClassVar[Maps] = {"pma.mab": ("pools", "keys"), "sab.mab": ("self", "neither")}
     head = "linear"
 
     @classmethod
     def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
-        """Build it from k, the width of the rows, dropout, and the options of seeds, attention and head."""
+        """Build it from k, the width of the rows, dropout, and the options of seeds, attention and decoder."""
         seeds = options.pool_seeds, options.initial
         both = options.block_attention, options.pool_attention
-        return cls(argument, width, options.dropout_rate, *seeds, *both, options.head)
+        return cls(argument, width, options.dropout_rate, *seeds, *both, options.decoder)
 
     def __init__(
         self,
@@ -62,7 +64,7 @@ class AttentionPool(Pooling):
         initial: InitialName = "normal",
         attention: AttentionOptions = RELEASED,
         pool_attention: AttentionOptions = RELEASED,
-        head: DecoderName = "released",
+        decoder: DecoderName = "released",
     ) -> None:
         super().__init__()
         if k == 1 and attention.norm == "instance" and not attention.prenorm:
@@ -70,8 +72,8 @@ class AttentionPool(Pooling):
             raise PointsetError(f"norm=instance turns a single pooled row into zeros: {remedy}")
         self.dropout = Dropout(dropout)
         self.pma = PMA(dim, k, pool_attention, pool_seeds, initial)
-        self.sab = SAB(dim, dim, attention) if k > 1 or head == "rff" else None
-        self.feed_forward = rff(dim, dim) if head == "rff" else None
+        self.sab = SAB(dim, dim, attention) if k > 1 or decoder == "rff" else None
+        self.feed_forward = rff(dim, dim) if decoder == "rff" else None
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B k d"]:
         """Return one row per seed [B, k, d]."""
