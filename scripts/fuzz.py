@@ -20,8 +20,8 @@ import cyclopts
 import numpy as np
 import trimesh
 
+from pointset import PointsetError
 from pointset.data import read_cloud, read_mesh
-from pointset.errors import PointsetError
 
 app = cyclopts.App(name="fuzz.py", help=__doc__, result_action="return_value")
 MESHES = ("off", "obj", "stl", "stl_ascii", "ply", "ply_ascii", "glb")

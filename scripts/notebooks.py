@@ -2,12 +2,8 @@
 
 .venv/bin/python scripts/notebooks.py                              # all of them, in place
 .venv/bin/python scripts/notebooks.py notebooks/03_visualise_attention.ipynb
-
-Says of each its size and the processor time that it and its workers took: half of that is its time on two idle cores,
-where both are in use.
 """
 
-import resource
 import sys
 from pathlib import Path
 
@@ -19,20 +15,13 @@ FOLDER = Path(__file__).parent.parent / "notebooks"
 
 def refresh(path: Path) -> None:
     """Execute a notebook in its folder and write it back without what differs from run to run."""
-    before = processor_seconds()
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=1800, resources={"metadata": {"path": str(path.parent)}}).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # times
     notebook.metadata.pop("widgets", None)
     nbformat.write(notebook, path)
-    print(f"{path.name}: {path.stat().st_size / 1e3:.0f} kB, {processor_seconds() - before:.0f} s of processor time")
-
-
-def processor_seconds() -> float:
-    """Of all processes that this one started and that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    print(f"{path.name}: {path.stat().st_size / 1e3:.0f} kB")
 
 
 if __name__ == "__main__":

@@ -62,18 +62,8 @@ is_enough() {
     return 1
 }
 
-# Show what pip says of large files, with their sizes.
-large_files() {
-    local line size='\(([0-9]{2,}(\.[0-9]+)? MB|[0-9.]+ GB)\)'
-    while IFS= read -r line; do
-        if [[ $line =~ ^\ *(Downloading|Using\ cached)\ +([^\ ]+).*$size ]]; then
-            say "  $(basename "${BASH_REMATCH[2]%%-[0-9]*}"), ${BASH_REMATCH[3]}"
-        fi
-    done
-}
-
 with_pip() {
-    "$venv_python" -m pip install --disable-pip-version-check --progress-bar off -c scripts/constraints.txt -e "$1" | large_files
+    "$venv_python" -m pip install --disable-pip-version-check -c scripts/constraints.txt -e "$1"
 }
 
 # Many times faster; it knows pip's indices only when it is told, and takes the best version of all of them as pip does.
@@ -92,48 +82,40 @@ install_pointset() {
         return
     fi
     say "installing pointset${extra:+ with the extra $extra} into .venv: the first time some minutes, and 2 to 3 GB"
-    say "(more with CUDA, which PyPI's torch for Linux brings along). The large ones:"
+    say "(more with CUDA, which PyPI's torch for Linux brings along)"
     local what=".${extra:+[$extra]}" began=$SECONDS
     with_uv "$what" || with_pip "$what"
     wanted > ".venv/installed${extra:+-$extra}"
     say "installed in $((SECONDS - began)) s; .venv has $(du -sh .venv | cut -f1)"
 }
 
-# Debian's packages with the system libraries that Open3D's wheel loads, if it is there and cannot be imported.
-missing_packages() {
+# Install packages of Debian, if this is allowed and possible.
+apt_install() {
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
+    say "installing $*"
+    apt-get -qq update >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" >/dev/null
+}
+
+open3d_loads() {
     "$venv_python" -c 'import sys, importlib.util as util; sys.exit(util.find_spec("open3d") is not None)' ||
-        "$venv_python" -c 'import open3d' 2>/dev/null || echo libegl1 libgl1 libidn2-0 libudev1 libusb-1.0-0 libx11-6
+        "$venv_python" -c 'import open3d' 2>/dev/null
 }
 
+# The system libraries that Open3D's wheel loads.
 install_system_libraries() {
-    local packages
-    packages="$(missing_packages)"
-    if [ -z "$packages" ]; then return; fi
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        say "installing the system libraries that Open3D needs: $packages"
-        # shellcheck disable=SC2086  # one word per package
-        { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $packages; } \
-            >/dev/null || true
-        packages="$(missing_packages)"
-        if [ -z "$packages" ]; then return; fi
-    fi
-    say "warning: Open3D lacks system libraries and will not load; the rest works (Debian: apt-get install $packages)"
+    local packages=(libegl1 libgl1 libidn2-0 libudev1 libusb-1.0-0 libx11-6)
+    if open3d_loads || { apt_install "${packages[@]}" && open3d_loads; }; then return; fi
+    say "warning: Open3D lacks system libraries and will not load; the rest works (Debian: apt-get install ${packages[*]})"
 }
 
-# The tests of the interactive page want a real browser.
+# The tests of the interactive page need a browser.
 install_browser() {
     local name
     if [ "$extra" != test ]; then return; fi
     for name in chromium chromium-browser google-chrome google-chrome-stable; do
         if command -v "$name" >/dev/null; then return; fi
     done
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        say "installing Chromium for the tests of the interactive page"
-        { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } \
-            >/dev/null || true
-        if command -v chromium >/dev/null; then return; fi
-    fi
-    say "no Chromium here: the tests of the interactive page will be skipped"
+    apt_install chromium || say "no Chromium here: the tests of the interactive page will be skipped"
 }
 
 make_venv

@@ -170,6 +170,59 @@ SCRIPTS = sorted((CHECKOUT / "scripts").glob("*.sh"))
 MODULES = sorted(path for path in (CHECKOUT / "scripts").rglob("[a-z]*.py") if path.stem != "conf")
 
 
+PRIVATE = {
+    # writes the help pages of the site
+    "build.py": {"pointset.commands.app"},
+    # write files of the package: the list of all models, and the statistics of a trained model
+    "zoo_listing.py": {"pointset.commands.zoo", "pointset.zoo.abilities"},
+    "out_of_distribution.py": {"pointset.zoo.out_of_distribution"},
+    # trains with a loss of the points of a batch, not of its logits and labels alone
+    "distil.py": {
+        "pointset.training.descriptions",
+        "pointset.training.loop",
+        "pointset.training.objectives",
+        "pointset.zoo.local_feature_inputs",
+    },
+    # selects among candidates without the pretrained networks, which have seen the shapes
+    "groups.py": {"pointset.training.selection"},
+}
+"""Modules that programs import although they are not public, with the reason."""
+PAGES = sorted(path for folder in ("scripts", "notebooks", "datasets") for path in (CHECKOUT / folder).rglob("*.*"))
+PAGES = [path for path in [CHECKOUT / "README.md", *PAGES] if path.suffix in (".py", ".md", ".ipynb")]
+
+
+def code_of(page: Path) -> str:
+    """The Python code of a program, a guide or a page."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".md":
+        return "\n".join(map(textwrap.dedent, re.findall(r"```python\n(.*?)```", text, re.DOTALL)))
+    if page.suffix == ".py":
+        return text
+    cells = ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    return "\n".join(re.sub(r"(?m)^[%!].*", "", cell) for cell in cells if not cell.startswith("%%"))
+
+
+def private_modules(page: Path) -> set[str]:
+    """The modules of the package that a page imports, or imports from, without being public."""
+    names = {name: {*getattr(module, "__all__", ())} for name, module in packages().items()}
+    names["pointset.cli"] = {"main"}
+    found = set()
+    for node in ast.walk(ast.parse(code_of(page))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("pointset.")} - {*names}
+        elif isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("pointset."):
+            known = names.get(node.module)
+            imported = {alias.name for alias in node.names}
+            found |= {node.module} if known is None else {f"{node.module}.{name}" for name in imported - known}
+    return found
+
+
+def test_programs_guides_and_pages_import_public_names_alone() -> None:
+    found = {page.relative_to(CHECKOUT).as_posix(): private_modules(page) for page in PAGES}
+    assert len(found) > 100
+    assert {Path(page).name: modules for page, modules in found.items() if modules} == PRIVATE
+
+
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """scripts/, pyproject.toml, and programs that log their calls to `calls`; uv fails."""
@@ -256,7 +309,7 @@ def test_the_command_prints_a_table_and_keeps_the_rows(tmp_path, capsys):
         assert 0 < row["share of product rate"] < 1
         assert 0 < row["products"] < 1
     assert kept["machine"]["threads"] == 1
-    assert set(kept) == {"rows", "versions", "machine", "commit", "command"}
+    assert set(kept) == {"rows", "machine", "command"}
 
 
 @pytest.fixture(autouse=True)

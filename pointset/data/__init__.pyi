@@ -23,6 +23,7 @@ from .readers.meshes import MeshError as MeshError
 from .readers.off import write_off as write_off
 from .readers.reading import read_cloud as read_cloud
 from .readers.reading import read_mesh as read_mesh
+from .reload import load_like as load_like
 from .sampling import downsample as downsample
 from .sampling import sample_points as sample_points
 from .shapes10.build import make_shape as make_shape

@@ -29,23 +29,34 @@ def load_like(
     remove_outliers: bool | None = None,
     labels: str | None = None,
 ) -> PointSets:
-    """Load another split or another dataset with the options in a `PointSets.describe` description.
+    """Load another split, or another dataset, as the training data of a model were loaded.
 
-    Each shape of another dataset is rotated (with a UserWarning) and normalised as the preparation does with its file.
+    Shapes of another dataset are rotated to the upward axis of the training (with a UserWarning) and normalised in the
+    same way, so that `evaluate` gives the accuracy of the model on them.
 
     Args:
-        description: the description of the training data.
-        split: name of the split.
-        data: another dataset; None means that of the training.
-        up: the upward direction in all files, see `pointset.data.axes.FileUp`. "auto" and None mean the axis of the
-            description for its own data, that of the card for a known dataset, otherwise that of each file's format.
-        on_error, points, remove_outliers, labels: replace the options of the description, unless they are None.
+        description: how the training data were loaded: `model.description["data"]` of a trained model, or
+            `sets.describe()`.
+        split: name of the split, such as "test".
+        data: the card or folder of another dataset; None means that of the training.
+        on_error: "raise" or "skip": what to do with a file that cannot be used.
+        points: points of each set.
+        up: the upward axis in all files. "auto" and None mean the axis of the training for its own data, that of the
+            card for a known dataset, otherwise the usual axis of each file's format.
+        remove_outliers: whether outliers are removed from clouds.
+        labels: path of a table with the class of each file. Where one of these options is None, that of the training
+            is kept.
 
     Returns:
-        The sets.
+        The sets [N, points, d], with the classes of the training.
 
     Raises:
-        PointsetError: the data is missing, existed only in memory, or has other classes than the description.
+        PointsetError: the data is missing, existed only in memory, or has other classes than the training.
+
+    Example:
+        >>> loaded = pointset.load_dataset("shapes10", points=64, normalize="standardize", progress=False).describe()
+        >>> pointset.data.load_like(loaded, "test", points=32).points.shape
+        torch.Size([300, 32, 3])
     """
     if data is None and not is_on_disk(description["source"]):
         found = f"the run was trained on data in memory ({quoted(description['source'])}) or elsewhere"

@@ -1,14 +1,16 @@
 """Metrics of predictions: accuracy, calibration, robustness to corruptions, symmetry, costs."""
 
 from pointset.evaluation.calibration import Reliability, brier_score, fit_temperature, probabilities, reliability
-from pointset.evaluation.corruptions import corrupt, list_corruptions
+from pointset.evaluation.corruptions import CORRUPTIONS, Corruption, corrupt, list_corruptions
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.evaluation.embedding import embed
 from pointset.evaluation.predictions import Evaluation, evaluate
-from pointset.evaluation.robustness import Robustness, accuracy_by_size, corrupted_sets, robustness
+from pointset.evaluation.robustness import Robustness, accuracy_by_size, corrupted_sets, robustness, robustness_table
 from pointset.evaluation.symmetry import Symmetry, check_symmetry
 
 __all__ = [
+    "CORRUPTIONS",
+    "Corruption",
     "Cost",
     "Evaluation",
     "Reliability",
@@ -27,4 +29,5 @@ __all__ = [
     "probabilities",
     "reliability",
     "robustness",
+    "robustness_table",
 ]

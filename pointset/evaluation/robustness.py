@@ -224,7 +224,20 @@ def robustness_of(folders: Mapping[int, Path]) -> dict[int, Robustness]:
 
 
 def robustness_table(models: Mapping[str, Mapping[Any, Robustness]]) -> list[dict[str, Any]]:
-    """Return a row for each model, means over its tested seeds: errors, mCE against the first model, smaller sets."""
+    """Tabulate errors under corruptions, with means over the tested seeds of each model.
+
+    Args:
+        models: by the label of a model, its results by seed.
+
+    Returns:
+        A row for each model that was tested: "clean error %", "mean error %", "mCE %" (relative to the first model, of
+        the seeds that both have; empty if it is not defined), "accuracy % at n" for smaller sets, and "seeds".
+
+    Example:
+        >>> result = pointset.evaluation.robustness(model, test, names=["rotation"], severities=[1])
+        >>> [*pointset.evaluation.robustness_table({"isab4-pma": {0: result}})[0]]
+        ['model', 'clean error %', 'mean error %', 'mCE %', 'seeds']
+    """
     tested = {label: by_seed for label, by_seed in models.items() if by_seed}
     baseline = next(iter(tested.values()), {})
     table = []

@@ -16,6 +16,8 @@ share of matrix products in our time, and what the first ratio would be if every
 
 import copy
 import itertools
+import json
+import platform
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -27,20 +29,15 @@ from typing import Annotated, Any, Literal
 import cyclopts
 import torch
 from cyclopts import Parameter
-from memory import step_memory
 from rivals import fused, geometric_aggregation, geometric_model, rewritten, split_along_batch, torch_model
 from tabulate import tabulate
-from timing import WORKS, interleaved
+from timing import WORKS, interleaved, step_memory
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import profile
+from torch.utils.flop_counter import FlopCounterMode
 
 from pointset import PointsetError, create_model
-from pointset.evaluation.costs import flops
-from pointset.nn.layers import in_evaluation_mode
-from pointset.runs.provenance import command, origin
-from pointset.runs.records import write_json
-from pointset.runs.workers import torch_threads
-from pointset.training.recipe import Precision
 
 CLASSES = 40
 SIDE = 2048
@@ -72,7 +69,7 @@ class Setting:
     """Timings of each; the median counts."""
     device: str = "cpu"
     """cpu, or cuda."""
-    precision: Precision = "float32"
+    precision: Literal["float32", "bfloat16"] = "float32"
     """float32, or bfloat16 for autocast."""
     floor: bool = False
     """Ratios of the processor's time, the share of matrix products, and the most that they allow."""
@@ -98,21 +95,23 @@ def contest(setting: Setting, name: str, dim: int, points: int) -> list[dict[str
             for label, model in contestants.items()
         }
         rows.append({"model": name, "d": dim, "n": points, "work": kind, **_measured(setting, works)})
-    memory = {label: step_memory(model, points, setting.batch_size) for label, model in contestants.items()}
+    memory = {label: step_memory(model, sets) for label, model in contestants.items()}
     ours = memory.pop(OURS)
     rows[0]["memory MB"] = round(ours / 1e6, 1)
     rows[0] |= {f"memory of {label}": round(theirs / ours, 2) for label, theirs in memory.items() if label in SAME}
     return rows
 
 
-def _logits(model: nn.Module, sets: Tensor, precision: Precision) -> Tensor:
+def _logits(model: nn.Module, sets: Tensor, precision: str) -> Tensor:
     with torch.autocast(sets.device.type, getattr(torch, precision)) if precision != "float32" else nullcontext():
         return model(sets)
 
 
 def _measured(setting: Setting, works: dict[str, Callable[[], object]]) -> dict[str, Any]:
     square = torch.ones(SIDE, SIDE, device=setting.device)
-    counted = flops(works[OURS])
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:  # it does not know fused kernels
+        works[OURS]()
+    counted = counter.get_total_flops()
     times = interleaved(works | {"product": lambda: square @ square}, setting.rounds, setting.device)
     ours, product = times.pop(OURS), times.pop("product")
     ratios = {
@@ -166,8 +165,8 @@ def check_equal(contestants: Contestants, tolerance: float = 1e-4) -> None:
     logits = {}
     for name in (OURS, *SAME):
         if name in contestants:
-            with torch.inference_mode(), in_evaluation_mode(contestants[name]):
-                logits[name] = contestants[name](points)
+            with torch.inference_mode():
+                logits[name] = contestants[name].eval()(points)
     for name in [name for name in SAME if name in logits]:
         off = float((logits[name] - logits[OURS]).abs().max())
         if not off < tolerance:
@@ -193,16 +192,17 @@ def bench(
         dims: widths.
         points: points per set.
         threads: of torch; all cores when not given.
-        out: file for the rows, as JSON, with the versions and the machine; written again after each size.
+        out: file for the rows, as JSON, with the command and the machine; written again after each size.
         setting: what is timed.
     """
-    with torch_threads(threads or torch.get_num_threads()):
-        rows: list[dict[str, Any]] = []
-        for name, dim, count in itertools.product(models or ("isab16-pma",), dims, points):
-            print(f"{name}, d = {dim}, n = {count}", file=sys.stderr)
-            rows += contest(setting, name, dim, count)
-            if out is not None:
-                write_json(out, {"rows": rows, **origin(), "command": command()})
+    torch.set_num_threads(threads or torch.get_num_threads())
+    machine = {"processor": platform.processor(), "threads": torch.get_num_threads(), "torch": torch.__version__}
+    rows: list[dict[str, Any]] = []
+    for name, dim, count in itertools.product(models or ("isab16-pma",), dims, points):
+        print(f"{name}, d = {dim}, n = {count}", file=sys.stderr)
+        rows += contest(setting, name, dim, count)
+        if out is not None:
+            out.write_text(json.dumps({"rows": rows, "machine": machine, "command": sys.argv}, indent=2))
     print(tabulate(rows, headers="keys", tablefmt="pipe"))
 
 

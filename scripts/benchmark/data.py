@@ -1,6 +1,6 @@
 """How fast the data layer is, as ratios: reading OFF, mesh to 10,000 points, and batches while training.
 
-    .venv/bin/python scripts/benchmark/data.py                                   # on the embedded shapes10
+    .venv/bin/python scripts/benchmark/data.py                                   # on shapes of shapes10
     .venv/bin/python scripts/benchmark/data.py --folders path/to/ModelNet10 path/to/parts
 
 One process, one thread (two for the training step), the same files for everybody, calls interleaved, medians of several
@@ -9,6 +9,7 @@ that library, and counted. The floor of reading is the time to read the bytes an
 numpy, knowing already what they are.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,10 +23,19 @@ import numpy as np
 import torch
 from tabulate import tabulate
 from timing import interleaved, training_step
+from torch import Tensor
 
 from pointset import DataOptions, create_model
-from pointset.data import PointCache, PointSets, augmentation_from_names, read_mesh, sample_points
-from pointset.data.batches import batches
+from pointset.data import (
+    PointCache,
+    PointSets,
+    augmentation_from_names,
+    load_card,
+    make_shape,
+    read_mesh,
+    sample_points,
+    write_off,
+)
 
 Task = Callable[[Path], Any]
 
@@ -131,13 +141,6 @@ def off_files(folder: Path, most: int) -> list[Path]:
     return files[::step][:most]
 
 
-def shapes10_folder() -> Path:
-    """The embedded dataset, built if it is not there."""
-    from pointset.data.catalogue.locate import locate_data
-
-    return locate_data("shapes10", progress=True)[1]
-
-
 def modelnet40_sized(folder: Path, points: int, cache_points: int) -> PointSets:
     """Sets from a cache of random points on disk, as many shapes as ModelNet40 trains on: 1.2 GB for 10,000 each."""
     shapes, path = 9_843, folder / "points.npy"
@@ -156,15 +159,19 @@ def modelnet40_sized(folder: Path, points: int, cache_points: int) -> PointSets:
 def loading(sets: PointSets, rounds: int) -> tuple[str, ...]:
     """A batch of 32 fresh subsets, augmented, against one training step of rff-max, taking turns."""
     model = create_model("rff-max", classes=40)
-    source = batches(sets, 32, seed=0, epoch=0, augment=augmentation_from_names(("scale", "jitter"), sets.up))
-    batch = next(source)
-    works = {
-        "draw": lambda: next(source),
-        "step": lambda: training_step(model, lambda: model(batch.points, batch.mask)),
-    }
-    draw, step = (times.seconds for times in interleaved(works, 4 * rounds).values())
+    augment = augmentation_from_names(("scale", "jitter"), sets.up)
+    generator = torch.Generator().manual_seed(0)
+
+    def draw() -> Tensor:
+        rows = torch.randint(len(sets), (32,), generator=generator)
+        points, mask = sets.points_at(sets.draw_indices(rows, generator))
+        return augment(points, generator, mask)
+
+    batch = draw()
+    works = {"draw": draw, "step": lambda: training_step(model, lambda: model(batch))}
+    drawing, step = (times.seconds for times in interleaved(works, 4 * rounds).values())
     cache = f"{len(sets):,} x {sets.point_cache.points.shape[1]:,}"
-    return cache, f"{sets.size:,}", f"{1e3 * draw:.1f}", f"{1e3 * step:.1f}", f"{100 * draw / step:.1f} %"
+    return cache, f"{sets.size:,}", f"{1e3 * drawing:.1f}", f"{1e3 * step:.1f}", f"{100 * drawing / step:.1f} %"
 
 
 def bench(
@@ -173,14 +180,17 @@ def bench(
     """Print three tables.
 
     Args:
-        folders: where OFF files are, at any depth; shapes10 when not given.
+        folders: where OFF files are, at any depth; six shapes of each class of shapes10 when not given.
         points: points per mesh.
         rounds: times each task is done; medians count.
         most: files per folder, evenly spread.
         loading_too: measure batches while training as well (writes 1.2 GB to a temporary folder).
     """
     torch.set_num_threads(1)
-    for folder in [Path(folder) for folder in folders] or [shapes10_folder()]:
+    made = TemporaryDirectory()
+    for number, kind in itertools.product(range(0 if folders else 6), load_card("shapes10").classes):
+        write_off(Path(made.name) / f"{kind}_{number}.off", make_shape(kind, "train", number))
+    for folder in [*map(Path, folders)] or [Path(made.name)]:
         files = off_files(folder, most)
         megabytes = sum(path.stat().st_size for path in files) / 1e6
         print(f"{folder.name}: {len(files)} files, {megabytes:.1f} MB")

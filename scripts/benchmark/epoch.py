@@ -17,13 +17,12 @@ import cyclopts
 import torch
 import torch.nn.functional as F
 from tabulate import tabulate
+from torch import Tensor
+from torch.utils.data import DataLoader
 
 import pointset
 from pointset import Recipe
-from pointset.data import PointSets, augmentation_from_names
-from pointset.data.batches import Batch, batches
-from pointset.runs.workers import torch_threads
-from pointset.training.optimization import make_optimizer
+from pointset.data import PointSets, collate
 
 
 def whole(name: str, train: PointSets, recipe: Recipe) -> float:
@@ -32,15 +31,14 @@ def whole(name: str, train: PointSets, recipe: Recipe) -> float:
     return pointset.fit(model, train, recipe, progress=False).seconds
 
 
-def bare(name: str, drawn: Sequence[Batch], classes: int, recipe: Recipe) -> float:
+def bare(name: str, drawn: Sequence[tuple[Tensor, ...]], classes: int, recipe: Recipe) -> float:
     """Seconds of the same steps from batches in memory."""
     model = pointset.create_model(name, classes, dim=256).train()
-    optimizer = make_optimizer(model, recipe)
+    optimizer = torch.optim.AdamW(model.parameters(), recipe.learning_rate)
     start = time.perf_counter()
-    for batch in drawn:
+    for points, mask, labels in drawn:
         optimizer.zero_grad()
-        logits = model(batch.points, batch.mask)
-        F.cross_entropy(logits, batch.labels, label_smoothing=recipe.label_smoothing).backward()
+        F.cross_entropy(model(points, mask), labels, label_smoothing=recipe.label_smoothing).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm or float("inf"))
         optimizer.step()
     return time.perf_counter() - start
@@ -49,8 +47,7 @@ def bare(name: str, drawn: Sequence[Batch], classes: int, recipe: Recipe) -> flo
 def measure(name: str, data: str, size: int, steps: int, rounds: int) -> dict[str, Any]:
     """One row of the table."""
     train, recipe = pointset.load_dataset(data, "train", points=size), Recipe(steps=steps)
-    augment = augmentation_from_names(recipe.augment, train.up)
-    drawn = list(islice(batches(train, recipe.batch_size, seed=0, epoch=0, augment=augment), steps))
+    drawn = list(islice(DataLoader(train, recipe.batch_size, shuffle=True, collate_fn=collate), steps))
     classes = len(train.classes)
     times = [(whole(name, train, recipe), bare(name, drawn, classes, recipe)) for _ in range(rounds + 1)]
     in_all, in_steps = (statistics.median(column) for column in zip(*times[1:], strict=True))
@@ -83,8 +80,8 @@ def main(
         rounds: timings; the median counts, one more comes first.
         threads: of torch.
     """
-    with torch_threads(threads):
-        rows = [measure(model, data, size, steps, rounds) for size in points]
+    torch.set_num_threads(threads)
+    rows = [measure(model, data, size, steps, rounds) for size in points]
     print(tabulate(rows, headers="keys", tablefmt="pipe"))
 
 

@@ -12,14 +12,13 @@ other functions of the same widths and depths, without layer norms, after one li
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pointset.nn import ISAB, MAB, PMA, SAB, AttentionPool
-from pointset.nn.layers import Masked
-from pointset.zoo.classifiers import SetClassifier
 
 Attend = Callable[[Tensor, Tensor, Tensor, int], Tensor]
 """From queries, keys and values [B, ., d] and a number of heads to what was read, [B, n, d], the queries added."""
@@ -92,10 +91,8 @@ class PlainPMA(nn.Module):
         return self.mab(self.seeds.repeat(Z.shape[0], 1, 1), Z)
 
 
-def rewritten(model: nn.Module, attend: Attend) -> nn.Sequential:
+def rewritten(model: Any, attend: Attend) -> nn.Sequential:
     """One of our models (form "reference", no norm) in another formulation, with the same weights."""
-    assert isinstance(model, SetClassifier)
-    assert isinstance(model.head, nn.Sequential)
     modules = [*model.encoder, model.pool, *model.head]
     return nn.Sequential(*(_rewrite(module, attend) for module in modules))
 
@@ -112,8 +109,8 @@ def _rewrite(module: nn.Module, attend: Attend) -> nn.Module:
             return PlainPMA(seeds, _rewrite(module.mab, attend))
         case AttentionPool(sab=None):
             return nn.Sequential(_rewrite(module.dropout, attend), _rewrite(module.pma, attend))
-        case Masked():
-            return module.rowwise
+        case nn.Module(rowwise=nn.Module() as rowwise):
+            return rowwise
         case nn.Dropout():
             return nn.Dropout(module.p)
         case nn.Linear() | nn.ReLU() | nn.Flatten():

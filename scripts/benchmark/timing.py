@@ -1,16 +1,17 @@
-"""Times that can be compared: every contestant in every round, in one process, and the median over the rounds."""
+"""Times and memory of models: every contestant in every round, in one process, and the median over the rounds."""
 
+import copy
 import time
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from random import Random
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-
-from pointset.evaluation.costs import wait_for
+from torch.profiler import ProfilerActivity, profile
 
 
 class Times(NamedTuple):
@@ -21,22 +22,20 @@ class Times(NamedTuple):
     """Seconds of all threads together: other work on the machine changes it least."""
 
 
-def interleaved(
-    works: Mapping[str, Callable[[], object]], rounds: int, device: torch.device | str = "cpu"
-) -> dict[str, Times]:
+def interleaved(works: Mapping[str, Callable[[], object]], rounds: int, device: str = "cpu") -> dict[str, Times]:
     """Time each piece of work; they take turns, so that a busy moment of the machine hits all alike.
 
     Each round has an order of its own, drawn with one seed: whoever comes after a large piece of work finds an empty
     cache. One round more is run first and not counted: it finds memory, kernels and plans.
     """
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
-    order = Random(0)
+    order, wait = Random(0), torch.cuda.synchronize if device == "cuda" else lambda: None
     for _ in range(rounds + 1):
         for name, work in order.sample([*works.items()], len(works)):
-            wait_for(torch.device(device))
+            wait()
             clock, busy = time.perf_counter(), time.process_time()
             work()
-            wait_for(torch.device(device))
+            wait()
             found[name].append((time.perf_counter() - clock, time.process_time() - busy))
     return {name: Times(*map(median, zip(*rows[1:], strict=True))) for name, rows in found.items()}
 
@@ -58,3 +57,19 @@ def inference(model: nn.Module, call: Callable[[], Tensor]) -> None:
 
 
 WORKS = {"training step": training_step, "inference": inference}
+
+
+def step_memory(model: nn.Module, clouds: Tensor) -> int:
+    """Peak bytes of forward and backward pass on clouds [B, n, 3], with gradients; on a CPU also the parameters."""
+    model = copy.deepcopy(model)  # its batch statistics and gradients are its own
+    if clouds.is_cuda:
+        torch.cuda.reset_peak_memory_stats(clouds.device)
+        before = torch.cuda.memory_allocated(clouds.device)
+        training_step(model, lambda: model(clouds))
+        return torch.cuda.max_memory_allocated(clouds.device) - before
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        training_step(model, lambda: model(clouds))
+    profiler: Any = profiled.profiler
+    events = [event for event in profiler.kineto_results.events() if event.name() == "[memory]"]
+    changes = [event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())]
+    return max(accumulate(changes)) + sum(parameter.nbytes for parameter in model.parameters())

@@ -21,8 +21,8 @@ from sphinx.cmd.build import build_main
 
 import pointset
 from pointset.commands.app import make_app
-from pointset.data.catalogue.cards import list_cards, load_card
-from pointset.evaluation.corruptions import CORRUPTIONS, MODELNET40_C, SEVERITIES
+from pointset.data import list_cards, load_card
+from pointset.evaluation import CORRUPTIONS
 from pointset.export import make_live_page
 from pointset.viz import draw_clouds, save
 
@@ -152,9 +152,9 @@ def write_corruptions(folder: Path) -> None:
         blocks.append(f"## {family.capitalize()}\n\n![{family} at severity 3]({family}.png)")
         for corruption in own:
             levels = ", ".join(map(str, corruption.levels))
-            origin = "ModelNet40-C" if corruption.name in MODELNET40_C else "not part of ModelNet40-C"
+            origin = "not part of ModelNet40-C" if family == "dropout" else "ModelNet40-C"
             definition = inspect.cleandoc(corruption.apply.__doc__ or "").partition("\nSource")[0].strip()
-            levels = f"Severities {SEVERITIES[0]} to {SEVERITIES[-1]}: {levels} ({origin})."
+            levels = f"Severities 1 to 5: {levels} ({origin})."
             blocks.append(f"### {corruption.name}\n\n```text\n{definition}\n```\n\n{levels}")
     (folder / "corruptions.md").write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
 

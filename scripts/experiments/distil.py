@@ -21,15 +21,12 @@ from torch import Tensor, nn
 
 from pointset import ModelOptions, Recipe, create_model, load_model
 from pointset.comparison import Entry
-from pointset.data import PointSets
-from pointset.data.batches import Batch
-from pointset.data.reload import load_like
+from pointset.data import PointSets, load_like
 from pointset.evaluation import evaluate
 from pointset.training.descriptions import describe_run
 from pointset.training.loop import Training
 from pointset.training.objectives import Classification, Loss
 from pointset.zoo.local_feature_inputs import fit_local_features
-from pointset.zoo.models import set_preparation
 
 SIZES = (64, 100, 256, 1024)
 app = cyclopts.App(name="distil.py", help=__doc__, result_action="return_value")
@@ -44,7 +41,7 @@ class Distillation(Classification):
         super().__init__(train, recipe, seed)
         self.teachers, self.share = [teacher.eval().requires_grad_(False) for teacher in teachers], share
 
-    def loss(self, output: Float[Tensor, "B classes"], batch: Batch) -> Loss:
+    def loss(self, output: Float[Tensor, "B classes"], batch: Any) -> Loss:
         """Of sets of one size; the metrics are those of the labels."""
         labelled = super().loss(output, batch)
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=self.recipe.precision == "bfloat16"):
@@ -84,9 +81,8 @@ def distil(
         return describe_run(model, train, recipe, seed) | taught
 
     fitted = Training(model, objective, recipe, seed).fit(run, description, progress=True)
-    set_preparation(model, train.classes, train.preparation)
     for size in SIZES:
-        found = evaluate(fitted.model, load_like(data, "test", points=size))
+        found = evaluate(load_model(run), load_like(data, "test", points=size))
         print(f"{size:,} points: {found.accuracy:.2%}, mean of classes {found.mean_class_accuracy:.2%}")
     print(f"{fitted.work / 60:.1f} CPU minutes")
 

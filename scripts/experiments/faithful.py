@@ -10,12 +10,10 @@ import cyclopts
 import numpy as np
 from cyclopts import Parameter
 from saved import study_table, write_study
+from scipy import stats
 
 import pointset
-from pointset.comparison.statistics import mean_interval
 from pointset.explain import check_explanations
-from pointset.explain.faithfulness import EXPLANATIONS
-from pointset.zoo.classifiers import Classifier
 
 MODELS = ("isab16-pma", "dumlp16-max+dumlp16", "rff-pma4")
 TRAINED_ON = "modelnet40-1024"
@@ -30,8 +28,7 @@ def faithful(
     """Check all explanations of the models, and write the areas and their tables for the results page."""
     rows = list[dict[str, Any]]()
     for name in MODELS:
-        model = pointset.create_model(name, pretrained=TRAINED_ON).eval()
-        assert isinstance(model, Classifier)
+        model = pointset.load_model(f"{name}.{TRAINED_ON}")
         test = pointset.load_dataset(data, split="test", points=POINTS, normalize=model.preparation.normalize)
         test = test.with_local_features(model.local_features)  # of the whole clouds, and held when points are removed
         chosen = np.linspace(0, len(test) - 1, shapes).astype(int)
@@ -54,7 +51,7 @@ def faithful(
 def table(rows: Sequence[dict[str, Any]], what: str) -> str:
     """The mean areas of all explanations and models."""
     lines = []
-    for explanation in (*EXPLANATIONS, "random"):
+    for explanation in dict.fromkeys(row["explanation"] for row in rows):
         line = [explanation]
         for model in MODELS:
             values, random = (
@@ -62,8 +59,7 @@ def table(rows: Sequence[dict[str, Any]], what: str) -> str:
                 for name in (explanation, "random")
             )
             line.append(_cell(values, random) if explanation != "random" else f"{100 * np.mean(random):.1f}")
-        if any(line[1:]):  # none of the models has critical points
-            lines.append(line)
+        lines.append(line)
     return study_table(lines, [f"{what} %", *MODELS])
 
 
@@ -71,9 +67,8 @@ def _cell(values: Sequence[float], random: Sequence[float]) -> str:
     if not values:
         return ""
     apart = [100 * (value - other) for value, other in zip(values, random, strict=True)]
-    interval = mean_interval(apart)
-    spread = f"{interval.low:+.1f} to {interval.high:+.1f}" if interval else ""
-    return f"{100 * np.mean(values):.1f} ({spread})"
+    low, high = stats.t.interval(0.95, len(apart) - 1, np.mean(apart), stats.sem(apart))
+    return f"{100 * np.mean(values):.1f} ({low:+.1f} to {high:+.1f})"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ sampled with seed s: 5 classes are the first of 10, and 10 shots the first of 20
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -20,18 +19,22 @@ from saved import keep_row, kept_rows, study_table, write_tables
 from support import OPTIONS
 from torch import Tensor
 
-from pointset import create_model, fit
-from pointset.baselines.models import SupportVectors
+from pointset import create_model, evaluate, fit
 from pointset.data import PointSets, load_dataset
+from pointset.evaluation import embed
 from pointset.training import transfer_recipe
-from pointset.training.baselines import baseline_of, extract_rows, set_pose
-from pointset.training.fine_tuning import RECIPE
-from pointset.zoo.predicting import embed_rows, predict
 
 NAME, CLASSICAL, NETWORK = "few_shots", "features+surface-svm", "dumlp16-max+dumlp16"
+BLOCKS = ("features-svm", "surface-svm")
 SIZES, QUERIES, EPISODES = ((5, 10), (5, 20), (10, 10), (10, 20)), 20, 10
 """Ways and shots."""
-LONGER: dict[str, Any] = {"epochs": 20, "batch_size": 64, "train_points": (64, 320), "label_smoothing": 0.2}
+LONGER: dict[str, Any] = {
+    "epochs": 20,
+    "batch_size": 64,
+    "train_points": (64, 320),
+    "label_smoothing": 0.2,
+    "augment": ("stretch-wide", "shift-wide", "jitter", "cutmix-k"),
+}
 """The training on the other classes, which also mixes shapes (PointCutMix) and has more noise."""
 STEPS = 100
 SCRATCH, ROWS = f"network, {STEPS} steps from scratch", "SVM on embeddings, other 30 classes"
@@ -60,14 +63,15 @@ def episodes(train: PointSets, test: PointSets, classes: np.ndarray) -> Iterator
 def rows_of(extract: Extractor, sets: PointSets, needed: Sequence[Tensor]) -> list[Tensor]:
     """Blocks [N, width] of rows, filled for the shapes that are needed."""
     indices = torch.cat([*needed]).unique()
-    blocks = [block.flatten(1) for block in extract(sets.subset(indices))]
+    blocks = extract(sets.subset(indices))
     return [block.new_zeros(len(sets), block.shape[1]).index_copy(0, indices, block) for block in blocks]
 
 
 def classify_rows(blocks: Sequence[list[Tensor]], labels: Tensor, where: Where) -> Tensor:
     """Classes of the queries by a support vector machine on rows."""
     shots, queries = (torch.cat(side, dim=1)[rows] for side, rows in zip(blocks, where, strict=True))
-    head = SupportVectors(int(labels.max()) + 1)
+    baseline: Any = create_model(CLASSICAL, classes=int(labels.max()) + 1).model
+    head = baseline.head
     head.fit(shots, labels[where[0]], [block.shape[1] for block in blocks[0]])
     return head(queries).argmax(dim=1)
 
@@ -77,7 +81,7 @@ def fit_and_classify(train: PointSets, test: PointSets, classes: list[int], wher
     shots, chosen = train.subset(where[0]), torch.tensor(classes)
     network = create_model(NETWORK, classes=len(train.classes), options=OPTIONS)
     model = fit(network, shots, transfer_recipe(shots, steps=STEPS), progress=False).model
-    return chosen[predict(model, test.subset(where[1])).logits[:, chosen].argmax(dim=1)]
+    return chosen[evaluate(model, test.subset(where[1])).logits[:, classes].argmax(axis=1)]
 
 
 def extractor(method: str, train: PointSets, unseen: np.ndarray, run: Path) -> Extractor:
@@ -85,16 +89,14 @@ def extractor(method: str, train: PointSets, unseen: np.ndarray, run: Path) -> E
     if method == BOTH:
         parts = [extractor(name, train, unseen, run) for name in (CLASSICAL, ROWS)]
         return lambda sets: [block for part in parts for block in part(sets)]
-    if method == CLASSICAL:
-        baseline = baseline_of(create_model(CLASSICAL, classes=2))
-        assert baseline is not None
-        set_pose(baseline, train)
-        return partial(extract_rows, baseline, progress=True)
+    if method == CLASSICAL:  # each baseline gives one block; a few shapes of every class set its upward axis
+        few = train.subset([row for label in range(40) for row in np.flatnonzero(train.labels == label)[:2]])
+        baselines = [fit(create_model(name, train.classes), few, progress=False).model for name in BLOCKS]
+        return lambda sets: [torch.from_numpy(embed(baseline, sets)) for baseline in baselines]
     others = torch.from_numpy(np.flatnonzero(~np.isin(train.labels.numpy(), unseen)))
     network = create_model(NETWORK, classes=len(train.classes), options=replace(OPTIONS, local_feature_noise=0.15))
-    recipe = replace(RECIPE, **LONGER, augment=(*RECIPE.augment, "cutmix-k"))
-    model = fit(network, train.subset(others), recipe, run=run).model
-    return lambda sets: [embed_rows(model, sets)]
+    model = fit(network, train.subset(others), transfer_recipe(train, **LONGER), run=run).model
+    return lambda sets: [torch.from_numpy(embed(model, sets))]
 
 
 def measure(method: str, drawn_from: str, train: PointSets, test: PointSets, run: Path) -> None:

@@ -3,26 +3,22 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+import matplotlib.figure
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
 from PIL import Image
 from saved import Saved, SavedRow, short, study_table
 
-from pointset.viz.charts import (
-    Dot,
-    draw_frontier,
-    frontier,
-    label_axes,
-    make_panels,
-    pair_legend,
-    pair_styles,
-    with_legend,
-)
-from pointset.viz.color import FAINT
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#44aa99")
+MARKERS = "osD^vPX*<>hpd8Hx+1234"
+FAINT = "#6b6b6b"
 
 SIZES = {"100 points": (100,), "1,000 points": (1000, 1024)}
 """The panels of a figure, and the sizes of set that each shows."""
@@ -34,6 +30,62 @@ FLOOR = 60.0
 
 SEEDS = 3
 """Rows with fewer seeds have no bar."""
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One row of a figure."""
+
+    name: str
+    cost: float
+    mean: float
+    low: float
+    """Lower end of the error bar."""
+    high: float
+    style: Mapping[str, Any] = field(default_factory=dict)
+    """Options of matplotlib for the marker."""
+
+
+def frontier(dots: Sequence[Dot]) -> list[Dot]:
+    """The Pareto front, cheapest first: no other dot has as high a mean for at most the same cost."""
+
+    def beats(other: Dot, dot: Dot) -> bool:
+        as_good = other.cost <= dot.cost and other.mean >= dot.mean
+        return as_good and (other.cost, other.mean) != (dot.cost, dot.mean)
+
+    best = [dot for dot in dots if not any(beats(other, dot) for other in dots)]
+    return sorted(best, key=lambda dot: (dot.cost, dot.mean))
+
+
+def draw_frontier(axes: Axes, dots: Sequence[Dot], x: str, y: str) -> None:
+    """Draw dots with error bars on a logarithmic axis of costs, and a line through the Pareto front."""
+    front = frontier(dots)
+    for dot in dots:
+        reach = [[dot.mean - dot.low], [dot.high - dot.mean]]
+        style: dict[str, Any] = {"markersize": 4, "alpha": 1.0 if dot in front else 0.65, **dot.style}
+        axes.errorbar([dot.cost], [dot.mean], reach, capsize=2, lw=1, ls="", **style)
+    axes.step([dot.cost for dot in front], [dot.mean for dot in front], where="post", color="#bbbbbb", lw=1, zorder=0)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    axes.margins(x=0.12, y=0.1)
+    axes.set_xlabel(x, fontsize=8, color=FAINT)
+    axes.set_ylabel(y, fontsize=8, color=FAINT)
+    axes.tick_params(labelsize=7, length=2, color=FAINT)
+    axes.grid(color="#eeeeee", lw=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def save_picture(
+    picture: matplotlib.figure.Figure, styles: Mapping[str, Mapping[str, Any]], file: Path, digest: str = ""
+) -> None:
+    """Write a picture as PNG with a legend below it."""
+    handles = [Line2D([], [], **{"markersize": 4, **style}) for style in styles.values()]
+    columns = min(5, 100 // max(map(len, styles)))
+    picture.legend(handles, list(styles), loc="outside lower center", ncols=columns, fontsize=7.5, frameon=False)
+    picture.savefig(file, format="png", dpi=160, metadata={"Description": digest})
 
 
 @dataclass(frozen=True)
@@ -52,7 +104,7 @@ class Figure:
         costs = [(row, self.cost(row)) for row in shown if row.points in sizes]
         rows = [row for row, cost in costs if cost is not None]
         labels = Counter(map(short_label, rows))
-        styles = pair_styles([row.parts for row in all_rows(saved)])
+        colors, markers = parts_of(saved)
         return [
             Dot(
                 short_label(row) + (f" ({row.experiment})" if labels[short_label(row)] > 1 else ""),
@@ -60,7 +112,7 @@ class Figure:
                 100 * row.mean,
                 100 * bar(row)[0],
                 100 * bar(row)[1],
-                styles[row.parts],
+                {"color": colors[row.parts[0]], "marker": markers[row.parts[1]]},
             )
             for row in rows
         ]
@@ -103,20 +155,29 @@ def all_rows(saved: Mapping[str, Saved]) -> list[SavedRow]:
     return [row for one in saved.values() if one.about["data"] == DATA for row in one.rows]
 
 
-def draw(name: str, saved: Mapping[str, Saved], file: Path) -> None:
+def parts_of(saved: Mapping[str, Saved]) -> tuple[dict[str, str], dict[str, str]]:
+    """The colours of the encoders, and the markers of the poolings."""
+    encoders, poolings = map(dict.fromkeys, zip(*(row.parts for row in all_rows(saved)), strict=True))
+    return dict(zip(encoders, COLORS, strict=False)), dict(zip(poolings, MARKERS, strict=False))
+
+
+def draw(figure: Figure, saved: Mapping[str, Saved], file: Path) -> None:
     """Write a figure as PNG, with the digest of its values."""
-    figure = FIGURES[name]
     panels = {title: dots for title, sizes in SIZES.items() if (dots := figure.dots(saved, sizes))}
-    picture, axes = make_panels(len(panels), 1, 3.6)
+    picture = matplotlib.figure.Figure((7.2, 3.6 * len(panels) + 0.8), layout="constrained")
+    axes = picture.subplots(len(panels), squeeze=False)[:, 0]
     drawn = {title: [dot for dot in dots if dot.mean >= FLOOR] for title, dots in panels.items()}
     for one, (title, dots) in zip(axes, drawn.items(), strict=True):
-        draw_frontier(one, dots)
+        draw_frontier(one, dots, figure.axis, "accuracy %")
         one.set_title(title, fontsize=9, loc="left")
         corner: dict[str, Any] = {"transform": one.transAxes, "ha": "right", "va": "bottom"}
         one.text(0.99, 0.02, left_out(panels[title]), fontsize=6.5, color=FAINT, **corner)
-        label_axes(one, figure.axis, "accuracy %")
-    with_legend(picture, pair_legend(pair_styles([row.parts for row in all_rows(saved)])))
-    picture.savefig(file, format="png", dpi=160, metadata={"Description": figure.digest(saved)})
+    colors, markers = parts_of(saved)
+    styles: dict[str, dict[str, Any]] = {f"{encoder}-": {"color": color, "lw": 4} for encoder, color in colors.items()}
+    for pooling, marker in markers.items():
+        if pooling:  # empty for a whole model
+            styles[f"-{pooling}"] = {"color": FAINT, "marker": marker, "ls": ""}
+    save_picture(picture, styles, file, figure.digest(saved))
 
 
 def left_out(dots: list[Dot]) -> str:

@@ -15,14 +15,13 @@ from typing import Any
 
 import cyclopts
 import numpy as np
+from saved import RESULTS, write_csv
 
 import pointset
 from pointset.data import read_mesh, sample_points
-from pointset.runs.spreadsheets import as_csv
 from pointset.training import selection
 
 POINTS, DENSE, UNSEEN = 200, 4000, 40
-RESULTS = Path(__file__).parent / "results" / "groups"
 Cloud = np.ndarray
 Draw = np.random.Generator
 
@@ -191,11 +190,10 @@ def main(labeled: Path, simplified: Path, release: Path, *, first: int = 0, coun
     """Write the table."""
     selection.SVM_MODEL = "features+surface-svm"  # the embeddings have seen the shapes
     objects, rows = Objects(labeled, simplified, release), list[dict[str, Any]]()
-    RESULTS.mkdir(parents=True, exist_ok=True)
     for number in range(first, first + count):
         rows.append(folder(number, objects))
         print(*rows[-1].values(), sep="; ", flush=True)
-        (RESULTS / f"folders_{first}.csv").write_text(as_csv(rows), encoding="utf-8")
+        write_csv(RESULTS / "groups" / f"folders_{first}.csv", rows)
 
 
 if __name__ == "__main__":

@@ -10,19 +10,17 @@ inference; 0.6 of the sets are sampled from copies. Results: "Imperfect clouds" 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import cyclopts
 import numpy as np
+import support
 import torch
 from numpy import ndarray
 from saved import run as run_app
 
-from pointset import ModelOptions, PointSets, Recipe, fit, load_dataset
+from pointset import PointSets, Recipe, create_model, fit, load_dataset
 from pointset.data import augmentation_from_names
-from pointset.data.batches import mixed_seed
-from pointset.data.point_cache import Indices
-from pointset.nn import AttentionOptions
-from pointset.zoo.models import create_for
 
 COPIES = 3
 """Copies of each shape."""
@@ -30,16 +28,7 @@ WHOLE = 0.4
 """Share of the sets that are sampled from the shape itself; a copy may also be unchanged."""
 AT_ONCE = 256
 IMPERFECTIONS = ("thin", "crop", "uneven", "background")
-OPTIONS = ModelOptions(
-    dim=64,
-    attention=AttentionOptions(norm="batch"),
-    head_dim=256,
-    head_norm="batch",
-    dropout=0.3,
-    pooled_dropout=0.0,
-    local_features="upright",
-    local_feature_noise=0.15,
-)
+OPTIONS = support.OPTIONS.changed({"local_feature_noise": 0.15})
 RECIPE = Recipe(
     epochs=60,
     batch_size=64,
@@ -60,7 +49,7 @@ class CopiedSets(PointSets):
 
     def draw_indices(
         self, indices: torch.Tensor | Sequence[int], generator: torch.Generator, size: int | None = None
-    ) -> Indices:
+    ) -> Any:
         """Draw subsets of the shapes or of their copies."""
         shapes, rows = len(self.point_cache) // (COPIES + 1), self.rows
         shares = torch.rand(len(indices), generator=generator).numpy()
@@ -78,7 +67,8 @@ def with_copies(sets: PointSets, seed: int) -> CopiedSets:
     cache, augment = sets.point_cache, augmentation_from_names(IMPERFECTIONS, sets.up)
     blocks: list[ndarray] = [cache.points]
     for copy in range(COPIES):
-        generator = torch.Generator().manual_seed(mixed_seed(seed, copy))
+        drawn = np.random.SeedSequence((seed, copy)).generate_state(1, np.uint64)[0]
+        generator = torch.Generator().manual_seed(int(drawn >> np.uint64(1)))
         clouds = torch.from_numpy(np.array(cache.points)).split(AT_ONCE)
         blocks.append(torch.cat([augment(some, generator) for some in clouds]).numpy())
     copies = cache.with_columns(
@@ -101,7 +91,8 @@ def main(data: Path, *, run: Path, seed: int = 0) -> None:
         seed: of copies, weights and training.
     """
     train = with_copies(load_dataset(data, points=1024, normalize="standardize"), seed)
-    fit(create_for(train, "dumlp16-max+dumlp16", OPTIONS, seed=seed), train, RECIPE, seed=seed, run=run)
+    model = create_model("dumlp16-max+dumlp16", train.classes, OPTIONS, seed=seed)
+    fit(model, train, RECIPE, seed=seed, run=run)
 
 
 if __name__ == "__main__":

@@ -20,12 +20,9 @@ from saved import keep_row, kept_rows, study_table, write_tables
 from support import OPTIONS, load
 from torch import Tensor
 
-from pointset import fit, select_model
+from pointset import create_model, evaluate, fit, select_model
 from pointset.data import PointSets, load_dataset
 from pointset.training import transfer_recipe
-from pointset.training.fine_tuning import NETWORK_MODEL
-from pointset.zoo.models import create_for
-from pointset.zoo.predicting import predict
 
 NAME, CLASSICAL, TESTED = "learning_curves", "features+surface-svm", 10
 SHAPES = {"labeled_db": ((1, 2, 5, 10), 2), "modelnet40": ((5, 10, 20), 1)}
@@ -51,8 +48,10 @@ def fitted(method: str, train: PointSets, seed: int) -> tuple[Any, str]:
     if method == CHOICE:
         choice = select_model(train, seed=seed, progress=False)
         return choice.fitted.model, choice.name
-    options, recipe = (OPTIONS, transfer_recipe(train)) if method == SCRATCH else (None, None)
-    model = create_for(train, NETWORK_MODEL if method == SCRATCH else method, options, seed=seed)
+    name, options, recipe = method, None, None
+    if method == SCRATCH:
+        name, options, recipe = "dumlp16-max+dumlp16", OPTIONS, transfer_recipe(train)
+    model = create_model(name, train.classes, options, seed=seed)
     return fit(model, train, recipe, seed=seed, progress=False).model, ""
 
 
@@ -64,16 +63,16 @@ def measure(name: str, sets: Callable[[int, int], tuple[PointSets, PointSets]]) 
         if (name, draw, shapes) in done:
             continue
         train, test = sets(draw, shapes)
-        logits: dict[str, Tensor] = {}
+        found: dict[str, Tensor] = {}
         for method in METHODS:
             began, chosen = time.process_time(), ""
             if method == PRODUCT:
-                logits[method] = logits[SCRATCH].log_softmax(dim=1) + logits[CLASSICAL].log_softmax(dim=1)
+                found[method] = found[SCRATCH] + found[CLASSICAL]
             else:
                 model, chosen = fitted(method, train, draw)
-                prediction = predict(model, test)
-                logits[method] = prediction.logits / prediction.temperature
-            accuracy = float((logits[method].argmax(dim=1) == test.labels).float().mean())
+                logits = torch.from_numpy(evaluate(model, test).logits)
+                found[method] = (logits / model.temperature).log_softmax(dim=1)
+            accuracy = float((found[method].argmax(dim=1) == test.labels).float().mean())
             numbers = f"{accuracy:.4f}", f"{time.process_time() - began:.1f}"
             keep_row(NAME, dict(zip(FIELDS, [name, draw, shapes, method, *numbers, chosen], strict=True)))
 

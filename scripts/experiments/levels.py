@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Annotated
 
 import cyclopts
+import matplotlib
 import numpy as np
 from cyclopts import Parameter
+from matplotlib.figure import Figure
 from numpy import ndarray
-from saved import FOLDER, RESULTS, study_table, write_tables
+from saved import FOLDER, RESULTS, study_table, write_json, write_tables
 from scipy import stats
-
-from pointset.runs.records import write_json
 
 LEVEL = 0.05
 RESAMPLES = 1000
@@ -306,18 +306,10 @@ def measure(case: Case, tables: int, gap: float) -> dict[str, float]:
 
 def draw(results: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -> None:
     """One dot for each case and rule, in two panels: level and power."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "levels"
-    from matplotlib.figure import Figure
-
+    matplotlib.rcParams["svg.hashsalt"] = "levels"  # the same file every time
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
-    titles = {
-        "level": "level %; a dot is a case",
-        "power": "mean power %",
-    }
+    titles = {"level": "level %; a dot is a case", "power": "mean power %"}
     for axes, (what, title) in zip(panels, titles.items(), strict=True):
         for place, rule in enumerate(RULES):
             shares = 100 * np.array([case[what][rule] for case in results.values()])

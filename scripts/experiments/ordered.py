@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from cyclopts import App
 from saved import run, study_table, write_study
+from trimesh.creation import cylinder, revolve
+from trimesh.util import concatenate
 
 import pointset
 from pointset.data import Mesh, sample_points
-from pointset.data.shapes10.solids import disc, legs
 
 LEGS = (3, 4, 5, 6, 7)
 TRAIN, TEST, POINTS = 40, 100, 256
@@ -22,14 +23,27 @@ app = App(name="ordered.py", help=__doc__, help_format="plaintext")
 
 
 def stool(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return points [n, 3] of a stool with `count` legs and random proportions."""
+    """Return points [n, 3] of a stool with `count` legs and random proportions; stretchers join the legs of some."""
     width, height, top = rng.uniform(0.3, 0.6), rng.uniform(0.3, 0.7), rng.uniform(0.02, 0.08)
     square, splay = bool(rng.integers(2)), float(rng.choice([0.0, 0.12]))
-    solids = [disc(width / 2, top, height), *legs(rng, width, width, height, square, splay, count)]
-    starts = np.cumsum([0, *(len(solid.vertices) for solid in solids)])
-    vertices = np.concatenate([solid.vertices for solid in solids])
-    faces = np.concatenate([solid.faces + start for solid, start in zip(solids, starts, strict=False)])
-    return np.asarray(sample_points(Mesh(vertices, faces), POINTS, seed=int(rng.integers(2**31))))
+    seat = revolve(np.array([(0, 0), (width / 2, 0), (width / 2, top), (0, top)], float), sections=20)
+    seat.apply_translation((0.0, 0.0, height))
+    radius = rng.uniform(0.012, 0.04) * (0.6 + 0.4 * width)
+    reach = width / 2 - (radius + rng.uniform(0.0, 0.08) * width)
+    angles = 2 * np.pi * np.arange(count) / count + 0.3
+    tops = reach * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    if count == 4:
+        tops = reach * np.array([(-1.0, -1), (1, -1), (1, 1), (-1, 1)])
+    spread = 1 + splay * rng.uniform(0.5, 1.5) * height / width
+    rods = [((*(place * spread), 0.0), (*place, height), radius) for place in tops]
+    if rng.random() < 0.3:
+        level = rng.uniform(0.15, 0.5) * height
+        ring = [(*(place * (spread + (1 - spread) * level / height)), level) for place in tops]
+        rods += [(a, b, 0.6 * radius) for a, b in zip(ring, [*ring[1:], ring[0]], strict=True)]
+    sections = 4 if square else 10
+    solids = [seat, *(cylinder(thick, segment=np.array((a, b)), sections=sections) for a, b, thick in rods)]
+    mesh: Any = concatenate(solids)
+    return np.asarray(sample_points(Mesh(mesh.vertices, mesh.faces), POINTS, seed=int(rng.integers(2**31))))
 
 
 def stools(count: int, seed: int) -> pointset.PointSets:

@@ -10,28 +10,23 @@ ones; test shapes and other shapes are only measured on.
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import cyclopts
 import numpy as np
+import pandas as pd
 import torch
-from numpy import ndarray
 from saved import run
 from sklearn.covariance import LedoitWolf
+from tabulate import tabulate
 from torch import Tensor
 
 import pointset
 from pointset import PointsetError
-from pointset.commands.terminal import as_table
-from pointset.data import PointSets
-from pointset.data.reload import load_like
-from pointset.evaluation.shape_files import Guess, accuracy_of, classify_files, in_folders
-from pointset.runs import records
-from pointset.zoo.classifiers import Classifier
+from pointset.data import PointSets, load_like
+from pointset.evaluation import evaluate
 from pointset.zoo.out_of_distribution import TrainingDistribution
-from pointset.zoo.predicting import predict
-from pointset.zoo.pretrained import REINSTALL, find_run
 
 FITTED, MEASURED = 3_000, 500
 """Number of training shapes and of test shapes: of more, every second or third and so on is taken."""
@@ -65,17 +60,18 @@ def main(
     measured = [measure_test(network, _some(test, MEASURED))]
     if others is not None:
         measured += measure_others(network, others, up)
-    print(as_table(measured))
+    print(tabulate(measured, headers="keys"))
     if write:
-        write_card(find_run(model), network.training_distribution, measured)
+        folder = Path(pointset.__file__).parent / "zoo" / "trained" / model
+        write_card(folder if folder.exists() else Path(model), network.training_distribution, measured)
 
 
-def embeddings(model: Classifier, sets: PointSets) -> Tensor:
+def embeddings(model: Any, sets: PointSets) -> Tensor:
     """Return the inputs [N, width] of the model's last linear layer."""
-    rows = predict(model, sets, last_rows=True).last_rows
-    if rows is None:
-        raise PointsetError("the model has no last linear layer, whose input gives the distance")
-    return rows
+    rows = list[Tensor]()
+    with model.head[-1].register_forward_pre_hook(lambda _, inputs: rows.append(inputs[0])):
+        evaluate(model, sets)
+    return torch.cat(rows).float()
 
 
 def fit(rows: Tensor, labels: Tensor, held_out: Tensor) -> TrainingDistribution:
@@ -97,29 +93,28 @@ def from_covariance(means: Tensor, covariance: Tensor, held_out: Tensor) -> Trai
     return TrainingDistribution(means.half(), directions.half(), median)
 
 
-def measure_test(model: Classifier, test: PointSets) -> dict[str, object]:
+def measure_test(model: Any, test: PointSets) -> dict[str, object]:
     """Return the share of low confidence and the calibration error for test shapes."""
-    prediction = predict(model, test)
-    right = prediction.logits.argmax(dim=1).numpy() == test.labels.numpy()
-    best = prediction.probabilities.max(axis=1)
-    return row("test shapes", prediction.low_confidence, calibration_error(best, right))
+    found, names = pd.DataFrame(model.classify(test)), np.array(model.classes)
+    right = found["class"] == names[test.labels]
+    return row("test shapes", found.low_confidence, calibration_error(found.probability, right))
 
 
-def measure_others(model: Classifier, folder: Path, up: str) -> list[dict[str, object]]:
-    """Return the same for shapes of a folder, of classes of the model and of others."""
-    guesses = [guess for guess in classify_files(model, in_folders([folder]), up=up) if isinstance(guess, Guess)]
-    accuracies = [accuracy_of([guess]) for guess in guesses]
-    right, known = (np.array(column, dtype=bool) for column in zip(*accuracies, strict=True))
-    low = np.array([guess.low_confidence for guess in guesses])
-    best = np.array([guess.likeliest[0][1] for guess in guesses])
-    error = calibration_error(best[known], right[known])
+def measure_others(model: Any, folder: Path, up: str) -> list[dict[str, object]]:
+    """Return the same for shapes of a folder, of classes of the model and of others; its layout is class/file."""
+    files = sorted(path for path in folder.glob("*/*") if path.is_file())
+    found = pd.DataFrame(model.classify(files, up=up))
+    true = np.array([path.parent.name.lower().replace(" ", "_").replace("-", "_") for path in files])
+    known, right = np.isin(true, model.classes), found["class"] == true
+    low = found.low_confidence
+    error = calibration_error(found.probability[known], right[known])
     return [
         row(f"{folder.name}, classes of the model", low[known], error),
         row(f"{folder.name}, other classes", low[~known], None),
     ]
 
 
-def row(name: str, low_confidence: ndarray | Sequence[bool], error: float | None) -> dict[str, object]:
+def row(name: str, low_confidence: pd.Series, error: float | None) -> dict[str, object]:
     """Return one row of the table."""
     shares = {"low_confidence": float(np.mean(low_confidence)), "calibration_error": error}
     return {"shapes": name, "number": len(low_confidence)} | {
@@ -127,7 +122,7 @@ def row(name: str, low_confidence: ndarray | Sequence[bool], error: float | None
     }
 
 
-def calibration_error(probabilities: ndarray, right: ndarray) -> float:
+def calibration_error(probabilities: pd.Series, right: pd.Series) -> float:
     """Return the mean difference of probability and accuracy, in bins of probability."""
     places = np.clip(np.ceil(probabilities * BINS).astype(int) - 1, 0, BINS - 1)
     gaps = np.bincount(places, weights=probabilities - right, minlength=BINS)
@@ -141,14 +136,14 @@ def _some(sets: PointSets, most: int) -> PointSets:
 def write_card(folder: Path, distribution: TrainingDistribution, measured: list[dict[str, object]]) -> None:
     """Save the statistics, and put the measurements on the card in place of earlier ones."""
     file, keys = folder / "card.toml", ("low_confidence", "calibration_error")
-    tables = ("\n" + records.read_text(file, REINSTALL)).split("\n[")
+    tables = ("\n" + file.read_text(encoding="utf-8")).split("\n[")
     kept = "\n[".join(table for table in tables if not table.startswith((*keys, "trust"))).strip("\n")
     lines = [kept]
     for key in keys:
         lines += ["", f"[{key}]"]
         lines += [f"{json.dumps(one['shapes'])} = {one[key]}" for one in measured if key in one]
     distribution.save(folder)
-    records.write_text(file, "\n".join(lines) + "\n")
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"{file}: written")
 
 

@@ -11,7 +11,6 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,9 +19,6 @@ from cyclopts import Parameter
 from frontiers import FIGURES, draw, front_table, written_digest
 from saved import FOLDER, PREDICTIONS, RESULTS, Saved, read_all, run, save
 from sections import SECTIONS, answer, grid, robustness
-
-from pointset.runs.atomic import write_atomically
-from pointset.runs.records import write_text
 
 READING = """\
 Unless a page states otherwise, results are for ModelNet40 (HDF5 clouds, 9,843 training and 2,468 official test shapes)
@@ -88,38 +84,25 @@ def page(
 
 def write(folder: Path) -> None:
     """Write the pages, and the figures that have changed."""
-    saved = read_all(folder / "results")
-    for figure in stale_figures(saved, folder):
-        (folder / figure).parent.mkdir(exist_ok=True)
-        write_atomically(folder / figure, partial(draw, figure, saved))
-    (folder / PAGES).mkdir(exist_ok=True)
-    pages = render(saved)
-    for name, text in pages.items():
-        write_text(folder / name, text)
-    for left in written_pages(folder) - pages.keys():
-        (folder / left).unlink()
+    saved, pages = read_all(folder / "results"), render(read_all(folder / "results"))
+    for name in outdated(folder):
+        (folder / name).parent.mkdir(exist_ok=True)
+        if name in FIGURES:
+            draw(FIGURES[name], saved, folder / name)
+        elif name in pages:
+            (folder / name).write_text(pages[name], encoding="utf-8")
+        else:
+            (folder / name).unlink()
 
 
 def outdated(folder: Path) -> list[str]:
-    """Names of the files that are out of date."""
+    """Names of the pages and figures that are out of date: others than the saved rows give, or of no result."""
     saved = read_all(folder / "results")
     pages = render(saved)
-    stale = [name for name, text in pages.items() if _read(folder / name) != text]
-    return [*stale, *sorted(written_pages(folder) - pages.keys()), *stale_figures(saved, folder)]
-
-
-def written_pages(folder: Path) -> set[str]:
-    """Names of the pages that are there."""
-    return {file.relative_to(folder).as_posix() for file in (folder / PAGES).glob("*.md")}
-
-
-def _read(file: Path) -> str:
-    return file.read_text(encoding="utf-8") if file.exists() else ""
-
-
-def stale_figures(saved: Mapping[str, Saved], folder: Path) -> list[str]:
-    """Names of the figures that do not show the saved rows."""
-    return [figure for figure in FIGURES if written_digest(folder / figure) != FIGURES[figure].digest(saved)]
+    there = {f"{PAGES}/{file.name}": file.read_text(encoding="utf-8") for file in (folder / PAGES).glob("*.md")}
+    there["README.md"] = (folder / "README.md").read_text(encoding="utf-8")
+    stale = [name for name in sorted({*pages, *there}) if there.get(name) != pages.get(name)]
+    return stale + [name for name, figure in FIGURES.items() if written_digest(folder / name) != figure.digest(saved)]
 
 
 def render(saved: Mapping[str, Saved]) -> dict[str, str]:

@@ -18,22 +18,17 @@ import numpy as np
 import saved
 import torch
 from cyclopts import Parameter
+from safetensors.torch import save_file
 from statsmodels.stats.proportion import proportion_confint
-from torch import nn
+from torch import Tensor, nn
 
+import pointset
 from pointset import PointsetError, load_model
-from pointset.data import load_card, normalize_points
-from pointset.data.reload import load_like
-from pointset.evaluation import Evaluation, evaluate
-from pointset.evaluation.costs import multiply_adds
-from pointset.evaluation.predictions import validation_temperature
-from pointset.evaluation.robustness import robustness_of
+from pointset.data import load_card, load_like, normalize_points
+from pointset.evaluation import Evaluation, evaluate, fit_temperature, measure_costs
 from pointset.explain import exact_support
-from pointset.runs import records
-from pointset.training.checkpoints import as_safetensors
-from pointset.training.descriptions import Weights
-from pointset.zoo.pretrained import FOLDER
 
+FOLDER = Path(pointset.__file__).parent / "zoo" / "trained"
 SIZES = (64, 100, 256, 1024)
 MOST_LOST = 0.001
 """Share of test shapes by which 16-bit weights may change an accuracy."""
@@ -71,14 +66,13 @@ def publish(
     if any(abs(halved[size].accuracy - tested[size].accuracy) > MOST_LOST for size in SIZES):
         model = load_model(run)
         weights, halved = model.state_dict(), tested
-    temperature = validation_temperature(model, description)
     card = "\n".join(
         _card(
             title=f"{description['model']['name']}, trained on sets of {_sizes(description['recipe'])} points",
             data=data,
             parameters=sum(parameter.numel() for parameter in model.parameters()),
-            multiply_adds=multiply_adds(model, SIZES[-1]),
-            temperature=round(temperature, 3),
+            multiply_adds=measure_costs([model], SIZES[-1], repeats=1)[0].multiply_adds,
+            temperature=round(_temperature(model, description), 3),
             deciding=_deciding(model, description),
             failures=list(_confusions(halved[SIZES[-1]])),
             command=command,
@@ -90,10 +84,10 @@ def publish(
     target = folder / name
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    records.write_json(target / "run.json", about)
-    records.write(target / "model.safetensors", as_safetensors(weights))
-    records.write(target / "check.safetensors", as_safetensors(_check(model)))
-    records.write_text(target / "card.toml", card + "\n")
+    saved.write_json(target / "run.json", about)
+    save_file(weights, target / "model.safetensors")
+    save_file(_check(model), target / "check.safetensors")
+    (target / "card.toml").write_text(card + "\n", encoding="utf-8")
     print(card)
 
 
@@ -101,11 +95,19 @@ def _test(model: nn.Module, description: dict[str, Any], points: int) -> Evaluat
     return evaluate(model, load_like(description["data"], "test", points=points))
 
 
-def _in_16_bits(model: nn.Module) -> Weights:
+def _temperature(model: nn.Module, description: dict[str, Any]) -> float:
+    """The temperature that fits the validation split of the run best."""
+    train = load_like(description["data"], "train")
+    held_out = evaluate(model, train.subset(description["validation"]))
+    groups = train.grouping.groups[description["validation"]] if train.grouping else None
+    return fit_temperature(held_out.logits, held_out.labels, groups=groups)
+
+
+def _in_16_bits(model: nn.Module) -> dict[str, Tensor]:
     return {name: one.half() if one.is_floating_point() else one for name, one in model.state_dict().items()}
 
 
-def _check(model: nn.Module) -> Weights:
+def _check(model: nn.Module) -> dict[str, Tensor]:
     """A few sets and their logits, by which an installation can tell that it computes the same."""
     points = normalize_points(torch.randn(4, 128, 3, generator=torch.Generator().manual_seed(0)), "unit-sphere")
     with torch.inference_mode():
@@ -116,7 +118,7 @@ def _about(description: dict[str, Any], data: str) -> dict[str, Any]:
     """run.json, which names the data by its card, and says nothing of the machine's folders."""
     card, sets = load_card(data), description["data"]
     if (tuple(sets["classes"]), sets["preparation"]["up"]) != (card.classes, card.up):
-        raise PointsetError(f"the run was trained on other classes or another up axis ({sets['up']}) than {data} has")
+        raise PointsetError(f"the run was trained on other classes or another upward axis than {data} has")
     model = {key: Path(value).name if key == "pretrained" else value for key, value in description["model"].items()}
     return description | {"model": model, "data": sets | {"name": data, "source": data}}
 
@@ -157,9 +159,9 @@ def _confusions(found: Evaluation) -> Iterator[str]:
 def _corruption_errors(run: Path, points: int) -> dict[str, float]:
     if not (run / "robustness.json").exists():
         return {}
-    (found,) = robustness_of({0: run}).values()
-    return {"points": points, "clean": round(found.clean_error, 4)} | {
-        name: round(error, 4) for name, error in found.corruption_errors.items()
+    found = json.loads((run / "robustness.json").read_text(encoding="utf-8"))
+    return {"points": points, "clean": round(found["clean_error"], 4)} | {
+        name: round(float(np.mean([*errors.values()])), 4) for name, errors in found["errors"].items()
     }
 
 

@@ -10,18 +10,14 @@ from typing import Any
 import cyclopts
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 from saved import FOLDER, run, study_table, write_study
 from torch import Tensor, nn
 
 from pointset import load_model
 from pointset.data import PointSets, load_dataset
-from pointset.explain import attention_maps, find_map, specialisation, untrained
-from pointset.viz import Camera, save
-from pointset.viz.charts import Picture
-from pointset.viz.clouds import Line, Panel, add_bar, draw_lines
-from pointset.viz.color import scale_for
-from pointset.viz.maps import BAR_LABEL
-from pointset.viz.rows import as_cloud, point_rows
+from pointset.explain import AttentionMap, attention_maps, find_map, specialisation, untrained
+from pointset.viz import draw_instances, save
 
 MODEL, LAYERS, POINTS, PER_CLASS, SHAPES_AT_ONCE = "isab16-pma.modelnet40-1024", 2, 1024, 8, 32
 PICTURE = FOLDER.parents[1] / "notebooks" / "modelnet40_attention.png"
@@ -94,22 +90,22 @@ def lines(read: dict[str, Tensor]) -> Iterator[list[str]]:
         yield [name, words, *cells[:2], beyond, *cells[2:]]
 
 
-def picture(model: nn.Module, sets: PointSets, found: dict[str, Tensor]) -> Picture:
+def picture(model: nn.Module, sets: PointSets, found: dict[str, Tensor]) -> Figure:
     """A line for the inducing point that prefers a property most, on two shapes of three classes."""
     shown = [row for kind in DRAWN for row in (sets.labels == sets.classes.index(kind)).nonzero()[:2, 0].tolist()]
-    clouds = [as_cloud(sets.points[row]) for row in shown]
-    names = [sets.classes[int(sets.labels[row])] for row in shown]
-    maps, read = [attention_maps(model, sets.points[row]) for row in shown], dict[str, list[np.ndarray]]()
+    maps = [attention_maps(model, sets.points[row]) for row in shown]
+    labels, chosen = list[str](), [list[Tensor]() for _ in shown]
     for name in LINES:
         values = torch.stack([*found.values()])[..., list(PROPERTIES).index(name)]
         place, head, query = (int(index) for index in np.unravel_index(int(values.argmax()), values.shape))
-        of_layer = [find_map(of_shape, layer=list(found)[place]) for of_shape in maps]
-        rows = [point_rows(each, cloud).of(head, query) for each, cloud in zip(of_layer, clouds, strict=True)]
-        read[f"{PROPERTIES[name]}\nlayer {place + 1}, head {head}, no. {query}"] = rows
-    scale = scale_for(np.concatenate([values for rows in read.values() for values in rows]))
-    panels = {label: [*map(Panel, clouds, rows, [scale] * len(rows), names)] for label, rows in read.items()}
-    made = draw_lines([*map(Line, panels, panels.values())], Camera(up=sets.up), "", "")
-    add_bar(made, made.axes, scale, BAR_LABEL)
+        labels.append(f"{PROPERTIES[name]}\nlayer {place + 1}, head {head}, no. {query}")
+        for rows, of_shape in zip(chosen, maps, strict=True):
+            rows.append(find_map(of_shape, layer=[*found][place]).weights[head, query])
+    drawn = [AttentionMap("encoder", "reads", torch.stack(rows)[None], "keys") for rows in chosen]
+    names, queries = [sets.classes[int(sets.labels[row])] for row in shown], range(len(labels))
+    made = draw_instances(drawn, [*sets.points[shown]], query=queries, names=names, up=sets.up, width="page")
+    for axes, label in zip(made.axes[:: len(shown)], labels, strict=False):
+        axes.texts[0].set_text(label)
     return made
 
 

@@ -10,11 +10,12 @@ results/NAME has these files:
 - reading.md, optional: a discussion of the table.
 """
 
-import io
+import csv
 import json
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -28,14 +29,7 @@ from tabulate import tabulate
 
 from pointset import PointsetError
 from pointset.comparison import Entry
-from pointset.comparison.report.sections import commit_of, machine_of
-from pointset.comparison.runs import of_size
-from pointset.comparison.statistics import SIGNIFICANCE_LEVEL
 from pointset.evaluation import Cost
-from pointset.evaluation.predictions import load_predictions
-from pointset.runs.atomic import write_atomically
-from pointset.runs.records import write_json, write_text
-from pointset.runs.spreadsheets import as_csv, read_csv
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
@@ -46,6 +40,8 @@ RESULTS_JSON = "results.json"
 PREDICTIONS = "predictions.npz"
 COST = tuple(field.name for field in fields(Cost))
 CLASSIFICATION = "classification"
+LEVEL = 0.05
+"""Significance level of comparisons."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +131,7 @@ def save(comparison: Path, name: str, notes: tuple[str, ...] = (), results: Path
     for one in (*TABLES, PREDICTIONS):
         (kept / one).unlink(missing_ok=True)
         if (comparison / one).exists():
-            write_text(kept / one, (comparison / one).read_bytes().decode())
+            shutil.copyfile(comparison / one, kept / one)
     if content["configuration"]["task"] == CLASSIFICATION:
         _keep_predictions(comparison, content, kept)
     write_json(kept / "about.json", about)
@@ -145,14 +141,13 @@ def save(comparison: Path, name: str, notes: tuple[str, ...] = (), results: Path
 def _keep_predictions(comparison: Path, content: Mapping[str, Any], kept: Path) -> None:
     entries = {entry.label: entry for entry in map(Entry.of, content["configuration"]["models"])}
     lines = read_csv(comparison / "results.csv")
-    names = [f"{entries[line['model']].slug}{of_size(int(line['points']))}-seed{line['seed']}" for line in lines]
-    runs = [load_predictions(comparison / "runs" / name) for name in names]
-    if any(not np.array_equal(run.labels, runs[0].labels) for run in runs):
+    names = [f"{entries[line['model']].slug}-n{line['points']}-seed{line['seed']}" for line in lines]
+    runs = [np.load(comparison / "runs" / name / PREDICTIONS) for name in names]
+    labels = runs[0]["labels"]
+    if any(not np.array_equal(run["labels"], labels) for run in runs):
         raise PointsetError(f"the runs in {comparison} have different test shapes: start their command again")
-    stream = io.BytesIO()
-    predicted = np.stack([run.predictions for run in runs]).astype(np.uint8)
-    np.savez_compressed(stream, predicted=predicted, labels=runs[0].labels)
-    write_atomically(kept / PREDICTIONS, lambda temporary: temporary.write_bytes(stream.getvalue()))
+    predicted = np.stack([run["logits"].argmax(axis=1) for run in runs]).astype(np.uint8)
+    np.savez_compressed(kept / PREDICTIONS, predicted=predicted, labels=labels)
 
 
 def _finished(comparison: Path) -> dict[str, Any]:
@@ -171,12 +166,15 @@ def _finished(comparison: Path) -> dict[str, Any]:
 def _origin(content: Mapping[str, Any]) -> dict[str, Any]:
     """Title, data, command, commit and machine of a results.json."""
     configuration = content["configuration"]
+    commits = [one["commit"] or f"pointset {one['versions']['pointset']}" for one in content["origins"]]
+    machines = [one["machine"] for one in content["origins"]]
+    described = [f"{m['system']}, {m['cores']} cores, {m['accelerator'] or 'no GPU'}" for m in machines]
     return {
         "title": configuration["title"],
         "data": Path(configuration.get("data", "")).name,
         "command": repeated(content["command"]),
-        "commit": "; ".join(dict.fromkeys(map(commit_of, content["origins"]))),
-        "machine": "; ".join(dict.fromkeys(map(machine_of, content["origins"]))),
+        "commit": "; ".join(dict.fromkeys(commits)),
+        "machine": "; ".join(dict.fromkeys(described)),
         "threads": configuration["threads"],
         "precision": configuration["recipe"]["precision"],
     }
@@ -217,12 +215,12 @@ def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[st
 
 def _differ(pair: Mapping[str, Any]) -> bool:
     """True if two models, or with a single seed their only runs, differ significantly."""
-    return pair["significant"] or (pair["p_runs"] is not None and pair["p_runs"] < SIGNIFICANCE_LEVEL)
+    return pair["significant"] or (pair["p_runs"] is not None and pair["p_runs"] < LEVEL)
 
 
 def write_study(name: str, rows: Sequence[Mapping[str, Any]], tables: Iterable[str]) -> None:
     """Write the lines of a study to results.csv, and replace the tables in its study.md."""
-    write_text(RESULTS / name / "results.csv", as_csv(rows))
+    write_csv(RESULTS / name / "results.csv", rows)
     write_tables(name, tables)
 
 
@@ -234,8 +232,7 @@ def kept_rows(name: str) -> list[dict[str, str]]:
 
 def keep_row(name: str, row: Mapping[str, Any]) -> None:
     """Append a line to the results.csv of a study, so that the same command can continue, and print it."""
-    (RESULTS / name).mkdir(parents=True, exist_ok=True)
-    write_text(RESULTS / name / "results.csv", as_csv([*kept_rows(name), row]))
+    write_csv(RESULTS / name / "results.csv", [*kept_rows(name), row])
     print(*row.values(), flush=True)
 
 
@@ -243,7 +240,27 @@ def write_tables(name: str, tables: Iterable[str]) -> None:
     """Replace the tables in the study.md of a study, in their order."""
     file, following = RESULTS / name / "study.md", iter(tables)
     text = file.read_text(encoding="utf-8")
-    write_text(file, re.sub(r"(^\|.*\n)+", lambda _: f"{next(following)}\n", text, flags=re.MULTILINE))
+    file.write_text(re.sub(r"(^\|.*\n)+", lambda _: f"{next(following)}\n", text, flags=re.M), encoding="utf-8")
+
+
+def read_csv(file: Path) -> list[dict[str, str]]:
+    """The lines of a CSV file, as texts."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def write_csv(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write a CSV file with the columns of the first row."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w", encoding="utf-8", newline="") as lines:
+        writer = csv.DictWriter(lines, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def write_json(file: Path, content: Any) -> None:
+    """Write indented JSON."""
+    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def study_table(lines: Iterable[Sequence[str]], heads: Sequence[str], left: int = 1, form: str = "github") -> str:

@@ -4,11 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from frontiers import FIGURES, SIZES, all_rows
-from saved import Saved, SavedRow, short, study_table
+from saved import Saved, SavedRow, read_csv, short, study_table
 
-from pointset.evaluation import Robustness
-from pointset.evaluation.robustness import robustness_table
-from pointset.runs.spreadsheets import read_csv
+from pointset.evaluation import Robustness, robustness_table
 
 FIGURE_FILE, FIGURE = next(iter(FIGURES.items()))
 

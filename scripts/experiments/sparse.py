@@ -7,7 +7,6 @@ slow.
 """
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ import cyclopts
 import torch
 from saved import run as run_app
 
-from pointset import Recipe, fit, load_model
-from pointset.data.reload import load_like
-from pointset.zoo.models import build_model
+from pointset import Recipe, create_model, fit, load_model
+from pointset.data import load_like
 
 app = cyclopts.App(name="sparse.py", help=__doc__, result_action="return_value")
 
@@ -35,9 +33,7 @@ def train_on(
     """Train the model of a run at another temperature, with the recipe of that run."""
     model = load_model(trained)
     description = model.description
-    spec: Any = model.spec
-    options = spec.options.changed({"temperature": temperature})
-    sparser = build_model(replace(spec, options=options, pretrained=trained.name))
+    sparser = create_model(model.spec.name, model.classes, model.spec.options, temperature=temperature)
     sparser.load_state_dict(model.state_dict())
     changes: dict[str, Any] = {"epochs": epochs, "learning_rate": learning_rate}
     recipe = Recipe(**description["recipe"] | changes | ({} if points is None else {"train_points": points}))

@@ -7,12 +7,13 @@ A fifth of each class is held out. The same command continues an interrupted run
 
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 
 import cyclopts
 import numpy as np
+from frontiers import COLORS, MARKERS, Dot, draw_frontier, save_picture
+from matplotlib.figure import Figure
 from saved import RESULTS, keep_row, kept_rows, study_table, write_tables
 
 from pointset import ModelOptions, create_model, fit
@@ -20,9 +21,7 @@ from pointset.data import PointSets, from_arrays, load_dataset
 from pointset.evaluation import evaluate
 from pointset.explain import exact_support
 from pointset.nn import AttentionOptions
-from pointset.runs.atomic import write_atomically
 from pointset.training import transfer_recipe
-from pointset.viz.charts import Dot, draw_frontier, label_axes, line_style, make_panels, with_legend
 
 NAME, POINTS, HELD_OUT = "support", 1024, 0.2
 OPTIONS = ModelOptions(
@@ -108,13 +107,11 @@ def draw(rows: list[dict[str, str]], file: Path) -> None:
     found, dots = means(rows), []
     most = max(own["splits"] for own in found.values())
     for index, (label, own) in enumerate((label, own) for label, own in found.items() if own["splits"] == most):
-        accuracy = 100 * own["accuracy"]
-        dots.append(Dot(label, own.get("support", POINTS), accuracy, accuracy, accuracy, line_style(index)))
-    figure, (axes,) = make_panels(1, 1, 3.2)
-    draw_frontier(axes, dots)
-    label_axes(axes, f"median number of points of the support, of {POINTS:,}", "accuracy %")
-    styles = {dot.name: {**dot.style, "ls": ""} for dot in dots}
-    with_legend(figure, styles).savefig(file, format="png", dpi=160)
+        accuracy, style = 100 * own["accuracy"], {"color": COLORS[index], "marker": MARKERS[index]}
+        dots.append(Dot(label, own.get("support", POINTS), accuracy, accuracy, accuracy, style))
+    figure = Figure((7.2, 4.0), layout="constrained")
+    draw_frontier(figure.subplots(), dots, f"median number of points of the support, of {POINTS:,}", "accuracy %")
+    save_picture(figure, {dot.name: {**dot.style, "ls": ""} for dot in dots}, file)
 
 
 def support(data: Path, *, seeds: tuple[int, ...] = (0, 1, 2)) -> None:
@@ -126,7 +123,7 @@ def support(data: Path, *, seeds: tuple[int, ...] = (0, 1, 2)) -> None:
             if (label, str(seed)) not in {(row["model"], row["seed"]) for row in kept_rows(NAME)}:
                 measure(label, train, test, seed)
     write_tables(NAME, [table(kept_rows(NAME))])
-    write_atomically(RESULTS / NAME / "support.png", partial(draw, kept_rows(NAME)))
+    draw(kept_rows(NAME), RESULTS / NAME / "support.png")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 import toy
-from memory import step_memory
+from timing import step_memory
 from torch import Tensor, nn
 from toy import same_weights
 
@@ -223,7 +223,9 @@ def test_the_latency_is_that_of_the_model():
 def test_on_a_gpu_counts_are_the_same():
     on_cpu, on_gpu = model("sab-max"), model("sab-max").cuda()
     assert multiply_adds(on_gpu, 100) == multiply_adds(on_cpu, 100)
-    assert step_memory(on_gpu, 100, 8) > 4 * sum(parameter.numel() for parameter in on_gpu.parameters())
+    assert step_memory(on_gpu, torch.randn(8, 100, 3).cuda()) > 4 * sum(
+        parameter.numel() for parameter in on_gpu.parameters()
+    )
     assert latency_ms(on_gpu, 100) > 0
 
 

@@ -37,13 +37,21 @@ SEVERITIES = (1, 2, 3, 4, 5)
 
 @dataclass(frozen=True)
 class Corruption:
-    """One corruption, at five severities."""
+    """One corruption, at five severities; `pointset.evaluation.CORRUPTIONS` has all of them by name.
+
+    Example:
+        >>> pointset.evaluation.CORRUPTIONS["rotation"].levels
+        (2.5, 5.0, 7.5, 10.0, 15.0)
+    """
 
     name: str
+    """Name for `corrupt`."""
     family: Family
+    """"density", "noise" or "transformation", of ModelNet40-C; "dropout", of ModelNet-C."""
     levels: tuple[Any, ...]
-    """The numbers for severities 1 to 5; the docstring of `apply` says what they count."""
+    """The numbers for severities 1 to 5; the docstring of `apply` defines them."""
     apply: Apply
+    """Called with points [B, n, 3] in the unit sphere, y up, a level and a `torch.Generator`; returns [B, m, 3]."""
     points_needed: int = 1
     """Points given for each point returned, as published: 2 for density_inc, which makes 1,024 of 2,048."""
 
