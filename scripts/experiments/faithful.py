@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import cyclopts
 import numpy as np
+import pandas as pd
 from cyclopts import Parameter
 from saved import study_table, write_study
 from scipy import stats
@@ -49,26 +50,20 @@ def faithful(
 
 
 def table(rows: Sequence[dict[str, Any]], what: str) -> str:
-    """The mean areas of all explanations and models."""
-    lines = []
+    """The mean areas of all explanations and models, with the interval of the difference from a random order."""
+    by_pair = pd.DataFrame(rows).groupby(["model", "explanation"])[what]
+    areas, lines = {pair: 100 * own.to_numpy() for pair, own in by_pair}, []
     for explanation in dict.fromkeys(row["explanation"] for row in rows):
         line = [explanation]
         for model in MODELS:
-            values, random = (
-                [float(row[what]) for row in rows if (row["model"], row["explanation"]) == (model, name)]
-                for name in (explanation, "random")
-            )
-            line.append(_cell(values, random) if explanation != "random" else f"{100 * np.mean(random):.1f}")
+            values, interval = areas.get((model, explanation)), ""
+            if values is not None and explanation != "random":
+                apart = values - areas[model, "random"]
+                low, high = stats.t.interval(0.95, len(apart) - 1, apart.mean(), stats.sem(apart))
+                interval = f" ({low:+.1f} to {high:+.1f})"
+            line.append("" if values is None else f"{values.mean():.1f}{interval}")
         lines.append(line)
     return study_table(lines, [f"{what} %", *MODELS])
-
-
-def _cell(values: Sequence[float], random: Sequence[float]) -> str:
-    if not values:
-        return ""
-    apart = [100 * (value - other) for value, other in zip(values, random, strict=True)]
-    low, high = stats.t.interval(0.95, len(apart) - 1, np.mean(apart), stats.sem(apart))
-    return f"{100 * np.mean(values):.1f} ({low:+.1f} to {high:+.1f})"
 
 
 if __name__ == "__main__":

@@ -9,13 +9,14 @@ sampled with seed s: 5 classes are the first of 10, and 10 shots the first of 20
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import cyclopts
 import numpy as np
+import pandas as pd
 import torch
-from saved import keep_row, kept_rows, study_table, write_tables
+from saved import RESULTS, keep_row, kept_rows, study_table, write_tables
 from support import OPTIONS
 from torch import Tensor
 
@@ -28,14 +29,8 @@ NAME, CLASSICAL, NETWORK = "few_shots", "features+surface-svm", "dumlp16-max+dum
 BLOCKS = ("features-svm", "surface-svm")
 SIZES, QUERIES, EPISODES = ((5, 10), (5, 20), (10, 10), (10, 20)), 20, 10
 """Ways and shots."""
-LONGER: dict[str, Any] = {
-    "epochs": 20,
-    "batch_size": 64,
-    "train_points": (64, 320),
-    "label_smoothing": 0.2,
-    "augment": ("stretch-wide", "shift-wide", "jitter", "cutmix-k"),
-}
-"""The training on the other classes, which also mixes shapes (PointCutMix) and has more noise."""
+MIXED = ("stretch-wide", "shift-wide", "jitter", "cutmix-k")
+"""Augmentations of the training on the other classes, which also mixes shapes (PointCutMix) and has more noise."""
 STEPS = 100
 SCRATCH, ROWS = f"network, {STEPS} steps from scratch", "SVM on embeddings, other 30 classes"
 BOTH = "SVM on features, surface and embeddings"
@@ -95,7 +90,8 @@ def extractor(method: str, train: PointSets, unseen: np.ndarray, run: Path) -> E
         return lambda sets: [torch.from_numpy(embed(baseline, sets)) for baseline in baselines]
     others = torch.from_numpy(np.flatnonzero(~np.isin(train.labels.numpy(), unseen)))
     network = create_model(NETWORK, classes=len(train.classes), options=replace(OPTIONS, local_feature_noise=0.15))
-    model = fit(network, train.subset(others), transfer_recipe(train, **LONGER), run=run).model
+    longer: dict[str, Any] = {"epochs": 20, "batch_size": 64, "train_points": (64, 320), "label_smoothing": 0.2}
+    model = fit(network, train.subset(others), transfer_recipe(train, augment=MIXED, **longer), run=run).model
     return lambda sets: [torch.from_numpy(embed(model, sets))]
 
 
@@ -116,16 +112,12 @@ def measure(method: str, drawn_from: str, train: PointSets, test: PointSets, run
 
 def table() -> str:
     """Return the table of mean accuracies and standard deviations over the episodes."""
-    found: dict[tuple[str, ...], list[float]] = {}
-    for *key, _, accuracy in (row.values() for row in kept_rows(NAME)):
-        found.setdefault(tuple(key), []).append(100 * float(accuracy))
-    lines = [PUBLISHED]
-    for method in METHODS:
-        cells = [found.get((*method, *map(str, size)), []) for size in SIZES]
-        lines.append(
-            [*method, *(f"{fmean(own):.1f} ± {stdev(own):.1f}" if own[EPISODES - 1 :] else "open" for own in cells)]
-        )
-    return study_table(lines, ["accuracy %", "classes", *(f"{w} ways {s} shots" for w, s in SIZES)], left=2)
+    rows = pd.read_csv(RESULTS / NAME / "results.csv")
+    found = (100 * rows.accuracy).groupby([rows[field] for field in FIELDS[:4]]).agg([fmean, "std"])
+    cells = {key: f"{mean:.1f} ± {deviation:.1f}" for key, mean, deviation in found.itertuples()}
+    lines = [[*method, *(cells.get((*method, *size), "open") for size in SIZES)] for method in METHODS]
+    heads = ["accuracy %", "classes", *(f"{ways} ways {shots} shots" for ways, shots in SIZES)]
+    return study_table([PUBLISHED, *lines], heads, left=2)
 
 
 def few_shots(data: str, *, run: Path = Path("runs/few_shots")) -> None:

@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 import cyclopts
 import numpy as np
+import pandas as pd
 import torch
-from saved import keep_row, kept_rows, study_table, write_tables
+from saved import RESULTS, keep_row, kept_rows, study_table, write_tables
 from support import OPTIONS, load
 from torch import Tensor
 
@@ -78,17 +78,12 @@ def measure(name: str, sets: Callable[[int, int], tuple[PointSets, PointSets]]) 
 
 
 def table(name: str) -> str:
-    """Return the table of mean accuracies and standard deviations over draws."""
-    found: dict[tuple[str, int], list[float]] = {}
-    for row in kept_rows(NAME):
-        if row["data"] == name:
-            found.setdefault((row["method"], int(row["shapes"])), []).append(100 * float(row["accuracy"]))
+    """Return the table of mean accuracies, with standard deviations over draws if there are several."""
+    rows = pd.read_csv(RESULTS / NAME / "results.csv").query("data == @name")
+    found = 100 * rows.groupby(["method", "shapes"]).accuracy.agg(["mean", "std"])
+    cells = {key: f"{mean:.1f}" + (f" ± {std:.1f}" if pd.notna(std) else "") for key, mean, std in found.itertuples()}
     counts, _ = SHAPES[name]
-
-    def cell(values: list[float]) -> str:
-        return "open" if not values else f"{fmean(values):.1f}" + (f" ± {stdev(values):.1f}" if values[1:] else "")
-
-    lines = [[method, *(cell(found.get((method, count), [])) for count in counts)] for method in METHODS]
+    lines = [[method, *(cells.get((method, count), "open") for count in counts)] for method in METHODS]
     return study_table(lines, [f"{name}, accuracy %", *(f"{count} per class" for count in counts)])
 
 

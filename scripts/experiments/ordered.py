@@ -6,6 +6,7 @@ python scripts/experiments/ordered.py          # two CPU minutes; writes results
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from cyclopts import App
 from saved import run, study_table, write_study
 from trimesh.creation import cylinder, revolve
@@ -67,14 +68,12 @@ def ordered() -> None:
                 rows.append({"model": name, "classes": how or "unordered", "seed": seed, **scores})
             print(rows[-1], flush=True)
     lines = []
-    for name, how in dict.fromkeys((row["model"], row["classes"]) for row in rows):
-        own = [row for row in rows if (row["model"], row["classes"]) == (name, how)]
-        accuracy, ranks = (np.array([row[key] for row in own]) for key in ("accuracy", "rank_error"))
-        cells = [f"{100 * accuracy.mean():.1f} ± {100 * accuracy.std(ddof=1):.1f}"]
-        lines.append([name, how, *cells, f"{ranks.mean():.3f} ± {ranks.std(ddof=1):.3f}"])
-    write_study(
-        "ordered", rows, [study_table(lines, ["model", "classes", "accuracy %", "mean absolute error"], left=2)]
-    )
+    for names, own in pd.DataFrame(rows).groupby(["model", "classes"], sort=False):
+        accuracy, error = 100 * own.accuracy, own.rank_error
+        cells = [f"{accuracy.mean():.1f} ± {accuracy.std():.1f}", f"{error.mean():.3f} ± {error.std():.3f}"]
+        lines.append([*names, *cells])
+    heads = ["model", "classes", "accuracy %", "mean absolute error"]
+    write_study("ordered", rows, [study_table(lines, heads, left=2)])
 
 
 if __name__ == "__main__":

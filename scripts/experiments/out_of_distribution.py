@@ -17,6 +17,7 @@ import cyclopts
 import numpy as np
 import pandas as pd
 import torch
+from numpy import ndarray
 from saved import run
 from sklearn.covariance import LedoitWolf
 from tabulate import tabulate
@@ -57,9 +58,13 @@ def main(
     train, held_out = own.split_validation(share, description["seed"])
     some = _some(train, FITTED)
     network.training_distribution = fit(embeddings(network, some), some.labels, embeddings(network, held_out))
-    measured = [measure_test(network, _some(test, MEASURED))]
-    if others is not None:
-        measured += measure_others(network, others, up)
+    tested = _some(test, MEASURED)
+    measured = measure(network, tested, np.array(tested.classes)[tested.labels], ["test shapes"])
+    if others is not None:  # class/file
+        files = sorted(path for path in others.glob("*/*") if path.is_file())
+        true = np.array([path.parent.name.lower().replace(" ", "_").replace("-", "_") for path in files])
+        names = [f"{others.name}, classes of the model", f"{others.name}, other classes"]
+        measured += measure(network, files, true, names, up=up)
     print(tabulate(measured, headers="keys"))
     if write:
         folder = Path(pointset.__file__).parent / "zoo" / "trained" / model
@@ -93,33 +98,18 @@ def from_covariance(means: Tensor, covariance: Tensor, held_out: Tensor) -> Trai
     return TrainingDistribution(means.half(), directions.half(), median)
 
 
-def measure_test(model: Any, test: PointSets) -> dict[str, object]:
-    """Return the share of low confidence and the calibration error for test shapes."""
-    found, names = pd.DataFrame(model.classify(test)), np.array(model.classes)
-    right = found["class"] == names[test.labels]
-    return row("test shapes", found.low_confidence, calibration_error(found.probability, right))
+def measure(model: Any, shapes: Any, true: ndarray, names: list[str], **reading: str) -> list[dict[str, object]]:
+    """Return rows of the table, of shapes of the model's classes, and with a second name of shapes of other classes.
 
-
-def measure_others(model: Any, folder: Path, up: str) -> list[dict[str, object]]:
-    """Return the same for shapes of a folder, of classes of the model and of others; its layout is class/file."""
-    files = sorted(path for path in folder.glob("*/*") if path.is_file())
-    found = pd.DataFrame(model.classify(files, up=up))
-    true = np.array([path.parent.name.lower().replace(" ", "_").replace("-", "_") for path in files])
-    known, right = np.isin(true, model.classes), found["class"] == true
-    low = found.low_confidence
-    error = calibration_error(found.probability[known], right[known])
-    return [
-        row(f"{folder.name}, classes of the model", low[known], error),
-        row(f"{folder.name}, other classes", low[~known], None),
-    ]
-
-
-def row(name: str, low_confidence: pd.Series, error: float | None) -> dict[str, object]:
-    """Return one row of the table."""
-    shares = {"low_confidence": float(np.mean(low_confidence)), "calibration_error": error}
-    return {"shapes": name, "number": len(low_confidence)} | {
-        key: round(value, 4) for key, value in shares.items() if value is not None
-    }
+    They have the share of low confidence and, for classes of the model, the calibration error.
+    """
+    found, known = pd.DataFrame(model.classify(shapes, **reading)), np.isin(true, model.classes)
+    right, rows = found["class"] == true, list[dict[str, object]]()
+    for name, own in zip(names, (known, ~known), strict=False):
+        low = round(float(found.low_confidence[own].mean()), 4)
+        rows.append({"shapes": name, "number": int(own.sum()), "low_confidence": low})
+    rows[0]["calibration_error"] = round(calibration_error(found.probability[known], right[known]), 4)
+    return rows
 
 
 def calibration_error(probabilities: pd.Series, right: pd.Series) -> float:

@@ -10,7 +10,6 @@ results/NAME has these files:
 - reading.md, optional: a discussion of the table.
 """
 
-import csv
 import json
 import os
 import re
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from cyclopts import App
 from tabulate import tabulate
 
@@ -237,25 +237,22 @@ def keep_row(name: str, row: Mapping[str, Any]) -> None:
 
 
 def write_tables(name: str, tables: Iterable[str]) -> None:
-    """Replace the tables in the study.md of a study, in their order."""
+    """Replace the first tables in the study.md of a study, in their order."""
     file, following = RESULTS / name / "study.md", iter(tables)
     text = file.read_text(encoding="utf-8")
-    file.write_text(re.sub(r"(^\|.*\n)+", lambda _: f"{next(following)}\n", text, flags=re.M), encoding="utf-8")
+    text = re.sub(r"(?m)(^\|.*\n)+", lambda old: f"{table}\n" if (table := next(following, "")) else old[0], text)
+    file.write_text(text, encoding="utf-8")
 
 
 def read_csv(file: Path) -> list[dict[str, str]]:
     """The lines of a CSV file, as texts."""
-    with file.open(encoding="utf-8", newline="") as lines:
-        return list(csv.DictReader(lines))
+    return pd.read_csv(file, dtype=str, keep_default_na=False).to_dict("records")
 
 
 def write_csv(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write a CSV file with the columns of the first row."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w", encoding="utf-8", newline="") as lines:
-        writer = csv.DictWriter(lines, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    pd.DataFrame(rows, columns=list(rows[0]), dtype=object).to_csv(file, index=False)
 
 
 def write_json(file: Path, content: Any) -> None:

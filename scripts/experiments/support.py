@@ -8,10 +8,10 @@ A fifth of each class is held out. The same command continues an interrupted run
 import time
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 
 import cyclopts
 import numpy as np
+import pandas as pd
 from frontiers import COLORS, MARKERS, Dot, draw_frontier, save_picture
 from matplotlib.figure import Figure
 from saved import RESULTS, keep_row, kept_rows, study_table, write_tables
@@ -44,15 +44,7 @@ WIDE = {
     if label in ("rff-max", "rff-pma4, sparsemax at 1")
 }
 MODELS = {"rff-max": OPTIONS, **SPARSE, **WIDE, "isab16-pma": OPTIONS, "dumlp16-max+dumlp16": OPTIONS}
-HEADS = [
-    "model",
-    "splits",
-    "accuracy %",
-    "support",
-    "10 % to 90 %",
-    "largest change",
-    "CPU seconds",
-]
+HEADS = ["model", "splits", "accuracy %", "support", "10 % to 90 %", "largest change", "CPU seconds"]
 
 
 def load(folder: Path) -> PointSets:
@@ -79,36 +71,29 @@ def measure(label: str, train: PointSets, test: PointSets, seed: int) -> None:
     keep_row(NAME, {**row, "cpu_seconds": f"{seconds:.1f}"})
 
 
-def means(rows: list[dict[str, str]]) -> dict[str, dict[str, float]]:
-    """Return the means of the values of each model over the splits, and the largest change."""
-    found: dict[str, dict[str, float]] = {}
-    for label in dict.fromkeys(row["model"] for row in rows):
-        own = [row for row in rows if row["model"] == label]
-        columns = {key: [float(row[key]) for row in own if row[key]] for key in list(own[0])[3:]}
-        found[label] = {key: fmean(values) for key, values in columns.items() if values}
-        found[label] |= {"splits": len(own), "change": max(columns["change"], default=0.0)}
-    return found
+def means() -> pd.DataFrame:
+    """Return the means over the splits for each model, with the number of splits and the largest change."""
+    groups = pd.read_csv(RESULTS / NAME / "results.csv").groupby("model", sort=False)
+    return groups.mean().assign(splits=groups.size(), change=groups["change"].max())
 
 
-def table(rows: list[dict[str, str]]) -> str:
+def table() -> str:
     """Return the table, with a line for each model."""
     lines = []
-    for label, own in means(rows).items():
-        cells = ["all", "", ""]
-        if "support" in own:
-            cells = [f"{own['support']:.0f}", f"{own['low']:.0f} to {own['high']:.0f}", f"{own['change']:.1e}"]
-        counted = [f"{own['splits']:.0f}", f"{100 * own['accuracy']:.1f}"]
-        lines.append([label, *counted, *cells, f"{own['cpu_seconds']:.0f}"])
+    for label, own in means().iterrows():
+        cells = [f"{own.support:.0f}", f"{own.low:.0f} to {own.high:.0f}", f"{own.change:.1e}"]
+        cells = ["all", "", ""] if np.isnan(own.support) else cells
+        lines.append([label, f"{own.splits:.0f}", f"{100 * own.accuracy:.1f}", *cells, f"{own.cpu_seconds:.0f}"])
     return study_table(lines, HEADS)
 
 
-def draw(rows: list[dict[str, str]], file: Path) -> None:
+def draw(file: Path) -> None:
     """Draw accuracy against the size of the support, for models that were measured on all splits."""
-    found, dots = means(rows), []
-    most = max(own["splits"] for own in found.values())
-    for index, (label, own) in enumerate((label, own) for label, own in found.items() if own["splits"] == most):
-        accuracy, style = 100 * own["accuracy"], {"color": COLORS[index], "marker": MARKERS[index]}
-        dots.append(Dot(label, own.get("support", POINTS), accuracy, accuracy, accuracy, style))
+    found, dots = means(), []
+    for index, (label, own) in enumerate(found[found.splits == found.splits.max()].iterrows()):
+        accuracy, style = 100 * own.accuracy, {"color": COLORS[index], "marker": MARKERS[index]}
+        size = POINTS if np.isnan(own.support) else own.support
+        dots.append(Dot(str(label), size, accuracy, accuracy, accuracy, style))
     figure = Figure((7.2, 4.0), layout="constrained")
     draw_frontier(figure.subplots(), dots, f"median number of points of the support, of {POINTS:,}", "accuracy %")
     save_picture(figure, {dot.name: {**dot.style, "ls": ""} for dot in dots}, file)
@@ -122,8 +107,8 @@ def support(data: Path, *, seeds: tuple[int, ...] = (0, 1, 2)) -> None:
         for label in MODELS:
             if (label, str(seed)) not in {(row["model"], row["seed"]) for row in kept_rows(NAME)}:
                 measure(label, train, test, seed)
-    write_tables(NAME, [table(kept_rows(NAME))])
-    draw(kept_rows(NAME), RESULTS / NAME / "support.png")
+    write_tables(NAME, [table()])
+    draw(RESULTS / NAME / "support.png")
 
 
 if __name__ == "__main__":
