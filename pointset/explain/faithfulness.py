@@ -7,9 +7,10 @@ the insertion curve large. A random order of the points is the baseline: it is n
 random points is still the same shape.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,14 +19,14 @@ from numpy import ndarray
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
-from pointset.explain.importance import critical_points, masked_logits, occlusion_influence, rollout
-from pointset.explain.recording import as_cloud_of, record_maps
+from pointset.explain.importance import count_maxima, masked_logits, occlude, rollout
+from pointset.explain.recording import explain_each, record_maps
 from pointset.nn.layers import in_evaluation_mode
 
 REMOVED_SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Shares of the points that are removed, or that are not inserted yet."""
-GRADIENT_STEPS = 32
-"""Steps of integrated gradients."""
+INTEGRATED = (torch.arange(32) + 0.5) / 32
+"""Scales of integrated gradients from the origin to the points (Sundararajan et al., arXiv 1703.01365)."""
 Explanation = Callable[[nn.Module, Tensor, int], Tensor]
 """The importance [n] of the points [n, inputs] of a cloud for a class of a model."""
 
@@ -39,31 +40,21 @@ def attention(model: nn.Module, points: Tensor, label: int) -> Tensor:
     return torch.stack(pools).mean(dim=0)
 
 
-def gradient_times_input(model: nn.Module, points: Tensor, label: int) -> Tensor:
-    """Derivative of the logit along the point: its part of a first-order removal to the origin."""
-    return _gradients(model, points, label, torch.ones(1))
-
-
-def integrated_gradients(model: nn.Module, points: Tensor, label: int) -> Tensor:
-    """Integrated gradients from the origin (Sundararajan et al., arXiv 1703.01365): the mean over scaled inputs."""
-    return _gradients(model, points, label, (torch.arange(GRADIENT_STEPS) + 0.5) / GRADIENT_STEPS)
-
-
-def _gradients(model: nn.Module, points: Tensor, label: int, scales: Tensor) -> Tensor:
-    """The mean gradient of the logit at the scaled points, times the points: [n]."""
+def gradients(model: nn.Module, points: Tensor, label: int, scales: Tensor) -> Tensor:
+    """The mean gradient of the logit at the points times each of the scales, times the points: [n]."""
     inputs = (scales[:, None, None].to(points) * points).requires_grad_()
     with torch.enable_grad():
-        (gradients,) = torch.autograd.grad(model(inputs)[:, label].sum(), inputs)
-    return (gradients.mean(dim=0) * points).sum(dim=1)
+        (slopes,) = torch.autograd.grad(model(inputs)[:, label].sum(), inputs)
+    return (slopes.mean(dim=0) * points).sum(dim=1)
 
 
 EXPLANATIONS: dict[str, Explanation] = {
     "attention": attention,
     "rollout": lambda model, points, label: rollout(record_maps(model, points)).mean(dim=0),
-    "critical points": lambda model, points, label: critical_points(model, points).float(),
-    "gradient x input": gradient_times_input,
-    "integrated gradients": integrated_gradients,
-    "occlusion": occlusion_influence,
+    "critical points": lambda model, points, label: count_maxima(model, points).float(),
+    "gradient x input": lambda model, points, label: gradients(model, points, label, torch.ones(1)),
+    "integrated gradients": lambda model, points, label: gradients(model, points, label, INTEGRATED),
+    "occlusion": occlude,
 }
 """By name. Attention, rollout and critical points are the same for all classes."""
 
@@ -88,28 +79,35 @@ class Curves:
 
 
 def check_explanations(
-    model: nn.Module, clouds: Iterable[Tensor], explanations: Sequence[str] | None = None, seed: int = 0
+    model: nn.Module, shapes: Any, explanations: Sequence[str] | None = None, seed: int = 0
 ) -> dict[str, Curves]:
     """Deletion and insertion curves of explanations, and of a random order of the points.
 
     Args:
         model: a classifier, called as `model(points [B, n, inputs], mask [B, n]) -> logits [B, classes]`.
-        clouds: clouds [n, inputs], normalised as for the model.
+        shapes: what `model.predict` takes, see `critical_points`; of a model that is not of the zoo, points [n, 3].
         explanations: names from `EXPLANATIONS`; None means all that the model has.
         seed: seed of the random order.
 
     Returns:
-        By explanation, and for "random": the curves of all clouds.
+        By explanation, and for "random": the curves of all shapes.
 
     Raises:
-        PointsetError: an explanation is unknown, or the model does not have it, or no cloud is given.
+        PointsetError: an explanation is unknown, or the model does not have it, or no shape is given.
 
     Example:
         >>> from pointset.explain.faithfulness import check_explanations
         >>> sorted(check_explanations(model.eval(), test.points[:2], ["attention"]))
         ['attention', 'random']
     """
-    clouds = [as_cloud_of(model, cloud, least=2) for cloud in clouds]
+    clouds = explain_each(model, shapes, lambda cloud: cloud, least=2)
+    return curves_of(model, [clouds] if isinstance(clouds, Tensor) else clouds, explanations, seed)
+
+
+def curves_of(
+    model: nn.Module, clouds: Sequence[Tensor], explanations: Sequence[str] | None = None, seed: int = 0
+) -> dict[str, Curves]:
+    """The curves of `check_explanations` for prepared clouds [n, d]."""
     if not clouds:
         raise PointsetError("explanations are checked on shapes, got 0 clouds")
     if unknown := set(explanations or ()) - set(EXPLANATIONS):

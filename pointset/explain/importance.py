@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor, nn
 
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
-from pointset.explain.recording import as_cloud_of
+from pointset.explain.recording import explain_each
 from pointset.nn.layers import in_evaluation_mode
 from pointset.nn.pooling.statistics import MaxPool
 from pointset.zoo.classifiers import SetClassifier
@@ -20,7 +21,7 @@ LARGEST_CHANGE = 1e-4
 """Of a logit, relative to the largest: sums over fewer points are rounded in another order."""
 
 
-def critical_points(model: nn.Module, points: Tensor) -> Tensor:
+def critical_points(model: nn.Module, shape: Any) -> Any:
     """For each point, the number of features for which the max pool selects it.
 
     Points with a count of 0 do not affect the pooled vector; the others are the critical point set (Qi et al.,
@@ -29,13 +30,14 @@ def critical_points(model: nn.Module, points: Tensor) -> Tensor:
     Args:
         model: a zoo model that pools by max, such as rff-max or isab16-max. If its encoder has attention, the row of a
             point also depends on other points.
-        points: [n, 3], one cloud.
+        shape: what `model.predict` takes. The points [n, 3] of an array or a tensor are all used, repeated ones once;
+            of other shapes, those of `model.prepare(shape)`.
 
     Returns:
-        int64 [n]; the counts sum to the width of the pooled vector.
+        int64 [n]; the counts sum to the width of the pooled vector. Of several shapes, a list.
 
     Raises:
-        PointsetError: the model does not pool by max, or the points are not [n, 3], n at least 1 and finite.
+        PointsetError: the model does not pool by max, or the shape cannot be prepared.
 
     Example:
         >>> from pointset.explain.importance import critical_points
@@ -43,10 +45,14 @@ def critical_points(model: nn.Module, points: Tensor) -> Tensor:
         >>> counts.shape, int(counts.sum())
         (torch.Size([32]), 16)
     """
+    return explain_each(model, shape, partial(count_maxima, model))
+
+
+def count_maxima(model: nn.Module, points: Tensor) -> Tensor:
+    """The `critical_points` of a prepared cloud [n, d]."""
     if not isinstance(model, SetClassifier) or not isinstance(model.pool, MaxPool):
         name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
         raise PointsetError(f"{name} does not pool by max: critical points need a model such as rff-max")
-    points = as_cloud_of(model, points)
     with torch.no_grad(), in_evaluation_mode(model):
         rows = model.encode(points[None].to(next(model.parameters()).device))[0]
     return torch.bincount(rows.argmax(dim=0).cpu(), minlength=len(points))
@@ -71,7 +77,7 @@ class Support:
         return f"support: {count:,} of {all_points:,} points; the logits without the others {same}"
 
 
-def exact_support(model: nn.Module, points: Float[Tensor, "n d"]) -> Support | None:
+def exact_support(model: nn.Module, shape: Any) -> Any:
     """Find the points on which a model's prediction for one cloud depends, and check it by leaving the others out.
 
     A support exists where no encoder lets points interact and the pooling gives points a weight of exactly zero: those
@@ -82,10 +88,11 @@ def exact_support(model: nn.Module, points: Float[Tensor, "n d"]) -> Support | N
 
     Args:
         model: a zoo model.
-        points: [n, d], prepared for the model; see `model.prepare`.
+        shape: see `critical_points`.
 
     Returns:
-        The support; None if the model has none: all points have a weight, or points interact before the pooling.
+        The `Support`; None if the model has none: all points have a weight, or points interact before the pooling. Of
+        several shapes, a list.
 
     Example:
         >>> from pointset.explain import exact_support
@@ -93,7 +100,11 @@ def exact_support(model: nn.Module, points: Float[Tensor, "n d"]) -> Support | N
         >>> int(support.points.sum()) <= 4, support.change < 1e-5
         (True, True)
     """
-    cloud = as_cloud_of(model, points)
+    return explain_each(model, shape, partial(support_of, model))
+
+
+def support_of(model: nn.Module, cloud: Tensor) -> Support | None:
+    """The `exact_support` of a prepared cloud [n, d]."""
     if not isinstance(model, SetClassifier):
         return None
     cloud = model.with_numbers(cloud[None].to(next(model.parameters()).device))
@@ -193,8 +204,8 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
 
 
 def occlusion_influence(
-    model: nn.Module, points: Tensor, label: int | None = None, *, neighbours: int | None = None
-) -> Tensor:
+    model: nn.Module, shape: Any, label: int | None = None, *, neighbours: int | None = None
+) -> Any:
     """Remove each point with its nearest neighbours, by masking them, and measure the change of the prediction.
 
     Neighbours could replace a point, so a patch is removed at a time, as Zeiler and Fergus (arXiv 1311.2901, section
@@ -202,23 +213,29 @@ def occlusion_influence(
 
     Args:
         model: called as `model(points [B, n, 3], mask [B, n]) -> logits [B, classes]`.
-        points: [n, 3], one cloud.
+        shape: see `critical_points`; of a model that is not of the zoo, points [n, 3]. Local features stay those of the
+            whole cloud.
         label: index of the class; None means the predicted class.
         neighbours: number of points to remove at a time, the point itself included; None means n / 16.
 
     Returns:
         [n]: the decrease of the log-probability of the class, in nats, when the point and its neighbours are removed.
+        Of several shapes, a list.
 
     Raises:
-        PointsetError: the cloud is not [n, 3] with n at least 2 or does not fit the model, `neighbours` leaves no
-            point, or the class does not exist.
+        PointsetError: the shape has fewer than 2 points or does not fit the model, `neighbours` leaves no point, or the
+            class does not exist.
 
     Example:
         >>> from pointset.explain.importance import occlusion_influence
         >>> occlusion_influence(model.eval(), test.points[0], neighbours=4).shape
         torch.Size([32])
     """
-    points = as_cloud_of(model, points, least=2)
+    return explain_each(model, shape, lambda points: occlude(model, points, label, neighbours), least=2)
+
+
+def occlude(model: nn.Module, points: Tensor, label: int | None = None, neighbours: int | None = None) -> Tensor:
+    """The `occlusion_influence` of the points of a prepared cloud [n, d], n at least 2."""
     n = len(points)
     removed = max(1, n // 16) if neighbours is None else neighbours
     if not 1 <= removed < n:

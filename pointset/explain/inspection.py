@@ -8,8 +8,8 @@ from pointset.baselines.models import points_for
 from pointset.data.point_sets import PointSets
 from pointset.data.preparation import Prepared, is_one_shape
 from pointset.errors import PointsetError, described
-from pointset.explain.faithfulness import Curves, check_explanations
-from pointset.explain.importance import Support, exact_support, support_map
+from pointset.explain.faithfulness import Curves, curves_of
+from pointset.explain.importance import Support, support_map, support_of
 from pointset.explain.maps import AttentionMap
 from pointset.explain.recording import attentions, record_maps
 from pointset.zoo.classifiers import Classifier, SetClassifier
@@ -85,9 +85,9 @@ def _inspect(model: Classifier, prepared: Prepared, check: bool) -> Inspection:
     if not prediction.logits.isfinite().all():
         raise PointsetError("the model's logits are not finite: its training diverged, train it again")
     points = points_for(network, prepared.points)
-    support = exact_support(network, points)
+    support = support_of(network, points)
     maps = [] if support is None else [replace(support_map(support), up=model.preparation.up, points=points)]
     if support is None or any(True for _ in attentions(network)):
         maps += record_maps(network, points)
-    checks = check_explanations(network, [points]) if check else {}
+    checks = curves_of(network, [points]) if check else {}
     return Inspection(prepared, prediction, maps, support, checks)

@@ -1,9 +1,8 @@
 """Attention maps of a model: its weights are recorded in one forward pass."""
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,9 +34,8 @@ def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) ->
         model: any module that contains attention blocks of this package, `torch.nn.MultiheadAttention` (as in
             `nn.TransformerEncoder` and torch-geometric's set attention) or torch-geometric's `AttentionalAggregation`.
             It is called with the mask if its `forward` takes one: its second argument without a default, or one named
-            `mask`, `key_padding_mask`, `src_key_padding_mask` or `padding_mask` (the last three True at padding);
-            otherwise with one padded set at a time. Maps of an ensemble have names that begin with model.members;
-            `inspect_shape` gives those of its network alone.
+            `mask`, `key_padding_mask`, `src_key_padding_mask` or `padding_mask` (the last three True at padding). Maps
+            of an ensemble have names that begin with model.members; `inspect_shape` gives those of its network alone.
         points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives maps
             [B, heads, queries, keys]; or all else that `model.predict` takes. A trained model of the zoo prepares
             shapes as `model.predict` does, with the result that a cloud may have any unit, and that the maps are of
@@ -56,7 +54,7 @@ def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) ->
         [('encoder.0.reads', [4, 4, 32]), ('encoder.0.writes', [4, 32, 4])]
     """
     require_model(model)
-    return record_maps(model, *_prepared(model, points, mask, arrays=True))
+    return record_maps(model, *_prepared(model, points, mask))
 
 
 def record_maps(model: nn.Module, points: Any, mask: Any = None) -> list[AttentionMap]:
@@ -67,14 +65,9 @@ def record_maps(model: nn.Module, points: Any, mask: Any = None) -> list[Attenti
         name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
         raise PointsetError(f"{name} has no attention maps: use a model with attention, such as isab16-pma")
     is_single = points.dim() == 2
-    points, mask = (points[None], None if mask is None else mask[None]) if is_single else (points, mask)
-    masks = mask_argument(model, points, mask)
-    if masks is None:
-        assert mask is not None
-        alone = [record_maps(model, cloud[keep]) for cloud, keep in zip(points, mask, strict=True)]
-        maps = [_padded(one, points, mask) for one in zip(*alone, strict=True)]
-        return [attention[0] for attention in maps] if is_single else maps
-    device = next(model.parameters()).device
+    if is_single:
+        points, mask = (points if mask is None else points[mask])[None], None
+    masks, device = mask_argument(model, points, mask), next(model.parameters()).device
     hooks = recording_by_hooks(model, mask, len(points))
     with torch.no_grad(), in_evaluation_mode(model), _recording(modules) as records, hooks as hooked:
         model(points.to(device), **{name: each.to(device) for name, each in masks.items()})
@@ -94,39 +87,41 @@ def record_maps(model: nn.Module, points: Any, mask: Any = None) -> list[Attenti
     return [attention[0] for attention in maps] if is_single else maps
 
 
-def mask_argument(model: nn.Module, points: Tensor, mask: Tensor | None) -> dict[str, Tensor] | None:
-    """The mask of points by the name of the argument that takes it, see `attention_maps`; None if none takes it."""
+def mask_argument(model: nn.Module, points: Tensor, mask: Tensor | None) -> dict[str, Tensor]:
+    """The mask of points by the name of the argument that takes it; see `attention_maps`."""
     parameters = list(inspect.signature(model.forward).parameters.values())[1:]
     named = [each for each in parameters if each.name in ("mask", *PADDING_MASKS)]
     required = [each for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
     chosen = next(iter([*named, *required[:1]]), None)
-    if mask is None and (chosen is None or chosen.default is not chosen.empty):
+    if chosen is None and mask is not None:
+        raise InputError(f"{type(model).__name__}.forward takes no mask: give sets of one size, or one at a time")
+    if chosen is None or (mask is None and chosen.default is not chosen.empty):
         return {}
-    if chosen is None:
-        return None
     mask = torch.ones(points.shape[:2], dtype=torch.bool) if mask is None else mask
     return {chosen.name: ~mask if chosen.name in PADDING_MASKS else mask}
 
 
-def _padded(maps: Sequence[AttentionMap], points: Tensor, mask: Tensor) -> AttentionMap:
-    """The map of a batch [B, n, d] from the maps of its sets without padding."""
-    (heads, queries, keys), n, side = maps[0].weights.shape, points.shape[1], maps[0].points_are
-    read, write = side in ("keys", "both"), side in ("queries", "both")
-    weights = torch.zeros(len(maps), heads, n if write else queries, n if read else keys)
-    for full, attention, keep in zip(weights, maps, mask.cpu(), strict=True):
-        real = keep.nonzero()[:, 0]
-        rows, columns = real if write else torch.arange(queries), real if read else torch.arange(keys)
-        full[:, rows[:, None], columns] = attention.weights
-    return replace(maps[0], weights=weights, mask=None if side == "neither" else mask.cpu(), points=points.cpu())
+def explain_each(model: nn.Module, shapes: Any, explain: Callable[[Tensor], Any], least: int = 1) -> Any:
+    """Return `explain(cloud [n, d])` of a shape; of several, as `model.predict` takes them, a list of it.
+
+    A cloud that is an array or a tensor keeps all its points, so that values of the points are values of its rows.
+    """
+    if isinstance(shapes, PointSets):
+        sets = shapes.with_local_features(getattr(model, "local_features", "none"))
+        return [explain(sets[row][0]) for row in range(len(sets))]
+    require_model(model)
+    if getattr(shapes, "ndim", 0) != 2 and not is_one_shape(shapes):
+        listed = shapes if getattr(shapes, "ndim", 0) == 3 else list_clouds(shapes, None, getattr(model, "inputs", 3))
+        return [explain_each(model, shape, explain, least) for shape in listed]
+    rows = {"points": len(shapes)} if isinstance(shapes, Tensor | np.ndarray) else {}
+    cloud, _ = as_clouds(model, _prepare(model, shapes, **rows))
+    if len(cloud) < least:
+        raise InputError(f"points must be [n, {cloud.shape[-1]}], n at least {least}, got {described(shapes)}")
+    return explain(cloud)
 
 
 def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
-    """Check one cloud or a batch, and return tensors for `model(points, mask)`; finite, and without an empty set.
-
-    Files, meshes and clouds are prepared by the model, alone or in a list; `PointSets` are not changed.
-    """
-    require_model(model)
-    points, mask = _prepared(model, points, mask)
+    """Check one prepared cloud or a batch, and return tensors for `model(points, mask)`, without an empty set."""
     widths = getattr(model, "widths", None) or (getattr(points, "shape", [3])[-1],)
     width = widths[0]
     clouds = as_points(points, widths, next(model.parameters(), None), "[n, {0}] or [B, n, {0}]")
@@ -141,38 +136,33 @@ def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, 
     return clouds, keep
 
 
-def _prepared(model: nn.Module, shapes: Any, mask: Any, *, arrays: bool = False) -> tuple[Any, Any]:
-    """Prepare files, meshes, clouds and tables, and with `arrays` plain points, too; pad a list."""
+def _prepared(model: nn.Module, shapes: Any, mask: Any) -> tuple[Any, Any]:
+    """Prepare all that `model.predict` takes, except arrays that the model does not prepare; pad a list."""
     if isinstance(shapes, PointSets):
         sets = shapes.with_local_features(getattr(model, "local_features", "none"))
         return sets.points, sets.mask
-    arrays = arrays and isinstance(model, Classifier) and model.has_preparation
     if isinstance(shapes, Tensor) or (isinstance(shapes, np.ndarray) and shapes.dtype.kind != "O"):
-        if not (arrays and shapes.shape[-1:] == (model.inputs,)):
+        if not _prepares(model, shapes):
             return shapes, mask
         points, mask = as_clouds(model, shapes, mask)
         shapes, mask = (points, mask) if points.dim() == 3 or mask is None else (points[mask], None)
     listed = list_clouds(shapes, mask, getattr(model, "inputs", 3))
-    clouds = [torch.as_tensor(_prepare(model, shape, arrays)) for shape in listed]
+    clouds = [torch.as_tensor(_prepare(model, shape)) for shape in listed]
     return (clouds[0], None) if is_one_shape(shapes) or getattr(shapes, "ndim", 1) == 2 else pad_sets(clouds)
 
 
-def _prepare(model: nn.Module, shape: Any, arrays: bool) -> Any:
-    if isinstance(shape, Tensor | np.ndarray) and not (arrays and shape.shape[-1:] == (model.inputs,)):
+def _prepares(model: nn.Module, points: Tensor | np.ndarray) -> bool:
+    """True for a trained model of the zoo and points without local features."""
+    return isinstance(model, Classifier) and model.has_preparation and points.shape[-1:] == (model.inputs,)
+
+
+def _prepare(model: nn.Module, shape: Any, **reading: Any) -> Any:
+    """The points of one shape for the model; an array that the model does not prepare is not changed."""
+    if isinstance(shape, Tensor | np.ndarray) and not _prepares(model, shape):
         return shape
     if not isinstance(model, Classifier):
         raise InputError(f"a {type(model).__name__} cannot prepare a file or a mesh: give its points [n, 3]")
-    return model.prepare(shape).points
-
-
-def as_cloud_of(model: nn.Module, points: Any, least: int = 1) -> Tensor:
-    """Check one cloud [n, inputs] with at least `least` points; see `as_clouds`."""
-    cloud, _ = as_clouds(model, points)
-    if cloud.dim() != 2 or len(cloud) < least:
-        raise InputError(
-            f"points must be one cloud [n, {cloud.shape[-1]}], n at least {least}, got {described(points)}"
-        )
-    return cloud
+    return model.prepare(shape, **reading).points
 
 
 @contextmanager

@@ -103,7 +103,12 @@ def test_a_mask_is_given_as_the_module_takes_it(kind: type[Transformer]) -> None
     plain = Transformer()
     plain.load_state_dict(model.state_dict())
     clouds = [cloud[keep] for cloud, keep in zip(X, MASK, strict=True)]
-    for arguments in ((X, MASK), (clouds,), (X,), (X[1], MASK[1])):
+    padded = ((X, MASK), (clouds,))
+    if kind is Maskless:
+        for arguments in padded:
+            with pytest.raises(PointsetError, match=r"Maskless\.forward takes no mask: give sets of one size"):
+                pointset.attention_maps(model, *arguments)
+    for arguments in ((X,), (X[1], MASK[1]), *padded[: 2 * (kind is not Maskless)]):
         expected = pointset.attention_maps(plain, *arguments)
         for found, same in zip(pointset.attention_maps(model, *arguments), expected, strict=True):
             alone = [(found, same)] if found.weights.dim() == 3 else zip(found, same, strict=True)

@@ -12,20 +12,23 @@ import pointset
 from pointset.data import read_mesh, sample_points
 from pointset.data.readers.off import write_off
 from pointset.data.shapes10.build import make_shape
+from pointset.explain import Support, check_explanations, critical_points, exact_support, occlusion_influence
 
-NAME = "isab16-pma.shapes10"
+NAME, FEW = "isab16-pma.shapes10", 48
 
 
 @pytest.fixture(scope="module")
 def model():
-    return pointset.load_model(NAME)
+    model = pointset.load_model(NAME)
+    model.preparation = replace(model.preparation, points=FEW)
+    return model
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kinds")
     write_off(folder / "chair.off", make_shape("chair", "test", 0))
-    np.save(folder / "lamp.npy", sample_points(make_shape("lamp", "test", 0), 300, seed=0))
+    np.save(folder / "lamp.npy", sample_points(make_shape("lamp", "test", 0), FEW, seed=0))
     return [folder / "chair.off", str(folder / "lamp.npy")]
 
 
@@ -55,6 +58,30 @@ def test_a_padded_batch_in_any_unit_has_the_maps_of_its_clouds(model):
     assert pointset.attention_maps(model, clouds[1], mask[1])[0].weights.shape[-1] == 40
 
 
+@pytest.mark.parametrize("explain", [critical_points, exact_support, occlusion_influence, check_explanations])
+def test_explanations_take_what_is_predicted(model, files, explain):
+    """Of several shapes there is a list, and an array in any unit keeps its points."""
+    preparation, model = model.preparation, pointset.create_model("rff-max", classes=10, dim=8)
+    model.preparation = preparation
+
+    def numbers(found):
+        if isinstance(found, dict):
+            return torch.stack([torch.from_numpy(curves.deletion) for curves in found.values()])
+        return found.points if isinstance(found, Support) else found
+
+    points = [model.prepare(file).points for file in files]
+    for shapes in (files[0], read_mesh(files[0]), model.prepare(files[0]), points[0], 4 * points[0].numpy()):
+        torch.testing.assert_close(numbers(explain(model, shapes)), numbers(explain(model, points[0])))
+    sets = pointset.from_arrays([one.numpy() for one in points], [0, 1], normalize="none")
+    for shapes, clouds in ((files, points), (sets, [sets[row][0] for row in range(2)])):
+        found, expected = explain(model, shapes), explain(model, clouds)
+        pairs = [(found, expected)] if isinstance(found, dict) else zip(found, expected, strict=True)
+        for one, other in pairs:
+            torch.testing.assert_close(numbers(one), numbers(other))
+    if explain in (critical_points, occlusion_influence):
+        assert len(explain(model, torch.randn(FEW + 20, 3))) == FEW + 20
+
+
 def test_predictions_take_the_upward_axis(model, files):
     cloud = np.load(files[1])
     turned = cloud[:, [0, 2, 1]] * [1, 1, -1]  # Y up
@@ -77,8 +104,8 @@ def test_shapes_are_inspected_and_drawn_as_they_are_predicted(model, files, tmp_
     for row, cloud in enumerate(points):
         torch.testing.assert_close(maps[0][row].points, cloud)
     one = pointset.attention_maps(model, files[0])
-    found, same = (pointset.viz.draw_maps(one[0], *given)._repr_png_() for given in ((), (points[0],)))
-    assert found == same
+    found, same = (pointset.viz.draw_maps(one[0], *given, heads=[0], queries=[0]) for given in ((), (points[0],)))
+    assert found._repr_png_() == same._repr_png_()
     assert pointset.viz.make_page(one).html == pointset.viz.make_page(one, points[0]).html
     assert pointset.viz.export_cloud(one[0], None, tmp_path / "a.ply").exists()
     assert len(pointset.viz.draw_clouds(files).axes) == 2
@@ -88,7 +115,7 @@ def test_shapes_are_inspected_and_drawn_as_they_are_predicted(model, files, tmp_
 
 
 def test_sets_are_taken_by_all(model):
-    sets = pointset.load_dataset("shapes10", "test", points=64, normalize=model.preparation.normalize, progress=False)
+    sets = pointset.load_dataset("shapes10", "test", points=FEW, normalize=model.preparation.normalize, progress=False)
     sets = sets.subset([0, 40, 80])
     expected = pointset.evaluate(model, sets)
     assert model.predict(sets).tolist() == expected.logits.argmax(axis=1).tolist()
