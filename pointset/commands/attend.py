@@ -72,8 +72,8 @@ def attend(
         shape: A mesh (OFF, OBJ, PLY, STL, GLB) or a point cloud (.npy, .npz, .ply, .pcd, .las, .xyz, .csv, .pts), or a
             folder of them, of which at most 48 are shown in a gallery.
         output: The file to write.
-        layer: An attention layer of the model, such as encoder.0.reads. By default, a page opens with the pooling or
-            the sharpest maps, and all other pictures show the last layer that reads points.
+        layer: An attention layer of the model, such as encoder.0.reads; default: the last that reads the points, or
+            else pools them.
         head: One head; default: all heads, or the first in a 3D file.
         query: Index of the query to show (an inducing point, seed or point); default: all, or the first in a 3D file.
         check_: Check which explanation is faithful: remove points in the order of attention, gradients, occlusion and
@@ -102,6 +102,7 @@ def attend(
             raise PointsetError(f"--points must be at most {MOST_POINTS:,} with --live, got {points:,}")
     from pointset.explain.inspection import inspect_shape
     from pointset.viz.camera import to_unit
+    from pointset.viz.rows import first_shown
 
     trained = drawable(load_model(_only(model)), of_ensemble=not live)
     models = live_models(trained) if live else []
@@ -121,11 +122,8 @@ def attend(
         chosen |= {"layer": layer, "classes": list(best.likeliest)}
         viz.make_page(maps, title=title, prediction=note, camera=camera, **chosen).save(output)
     else:
-        if layer is None:  # the last that reads the points, or else pools them
-            of_points = [[each for each in maps if each.kind == kind] for kind in ("reads", "pools", "support")]
-            shown = next(filter(None, of_points), maps)[-1]
-        else:
-            shown = pointset.find_map(maps, layer=layer)
+        first = maps[first_shown([each.kind for each in maps])]
+        shown = first if layer is None else pointset.find_map(maps, layer=layer)
         if output.suffix.lower() in STILLS:
             named = f"{title}, {note}; {shown.layer}"
             viz.save(viz.draw_maps(shown, camera=camera, title=named, width=width, **chosen), output)

@@ -48,7 +48,7 @@ class Picture(Figure):
             super().savefig(fname, **options)
 
     def _repr_png_(self) -> bytes:
-        return as_png(self, DPI, colors=256)  # more cannot be distinguished, and take four times the bytes
+        return as_png(self, DPI)
 
 
 def shorten(name: str, width: float, size: float) -> str:

@@ -90,28 +90,11 @@ def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str, tot
         row = every[number * columns : (number + 1) * columns]
         row[0].text(-0.03, 0.5, line.label, transform=row[0].transAxes, **style)
         for axes, panel in zip(row, line.panels, strict=False):
-            draw_titled(axes, panel, camera, corners, width)
+            draw_panel(axes, panel, camera, corners, width)
+            name = shorten(panel.name, 0.92 * width - 6 * LETTER * len(panel.note), 7.5)
+            axes.set_title(plain_label(name), loc="left", y=1.0, fontsize=7.5, pad=2)  # y: else ticks are measured
+            axes.set_title(panel.note, loc="right", y=1.0, fontsize=6.5, color=FAINT, pad=2)
     return picture
-
-
-def draw_titled(axes: Axes, panel: Panel, camera: Camera, corners: NDArray[np.float64], width: float) -> None:
-    """Draw a panel with its name and note above it, on axes `width` inches wide."""
-    draw_panel(axes, panel, camera, corners, width)
-    name = shorten(panel.name, 0.92 * width - 6 * LETTER * len(panel.note), 7.5)
-    axes.set_title(plain_label(name), loc="left", y=1.0, fontsize=7.5, pad=2)  # y: else ticks are measured
-    axes.set_title(panel.note, loc="right", y=1.0, fontsize=6.5, color=FAINT, pad=2)
-
-
-def draw_into(axes: Sequence[Axes], panels: Sequence[Panel], camera: Camera) -> None:
-    """Draw each panel on one of the axes of a user's figure; a PointsetError if their numbers differ."""
-    if len(axes) != len(panels):
-        raise PointsetError(
-            f"ax must have one axes per panel: give {len(panels)} or choose heads and queries, got {len(axes)}"
-        )
-    corners, _ = frame_of([panel.cloud for panel in panels], camera)
-    for one, panel in zip(axes, panels, strict=True):
-        width = one.get_window_extent().width / one.figure.dpi
-        draw_titled(one, panel, camera, corners, width)
 
 
 def add_bar(picture: Picture, axes: Sequence[Axes], scale: Scale, label: str) -> None:

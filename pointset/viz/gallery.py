@@ -20,7 +20,7 @@ from pointset.viz.camera import Camera, Up, camera_of, to_unit
 from pointset.viz.color import HOLLOW, attention_scale, reach_of
 from pointset.viz.html_page import WEB, Page, as_base64, page_of, view_content
 from pointset.viz.page import LEAST_EXPONENT
-from pointset.viz.rows import MEANINGS, ROW_NAMES
+from pointset.viz.rows import MEANINGS, ROW_NAMES, first_shown
 from pointset.zoo.predicting import list_clouds, predict
 
 MOST_SHAPES, MOST_CODES = 48, 8_000_000
@@ -97,7 +97,7 @@ def gallery(
             _layer([shape[layer] for shape in maps], kept, _scores(network, sets, maps[0][layer]))
             for layer in range(len(maps[0]))
         ],
-        "first": max((i for i, attention in enumerate(maps[0]) if attention.kind == "reads"), default=len(maps[0]) - 1),
+        "first": first_shown([attention.kind for attention in maps[0]]),
         "scores": SCORES,
     }
     return Page(html=page_of(WEB / "gallery.html", title, content), height=800)

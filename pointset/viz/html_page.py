@@ -26,8 +26,6 @@ from pointset.viz.writing import as_png
 
 WEB = Path(str(files("pointset.viz"))) / "web"
 IMPORT = re.compile(r'^import .* from "(\.[./\w]*\.mjs)";\n', re.MULTILINE)
-STILL_COLORS = 64
-"""Colours of a still picture in a notebook."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,7 +63,7 @@ class Page:
         frame = f'<iframe title="interactive page" srcdoc="{page}" sandbox="allow-scripts" style="{size}"></iframe>'
         if self.draw_still is None:
             return {"text/html": frame, "text/plain": repr(self)}
-        png = base64.b64encode(as_png(self.draw_still(), DPI, colors=STILL_COLORS)).decode()
+        png = base64.b64encode(as_png(self.draw_still(), DPI)).decode()
         # A viewer that removes the frame removes the style, too: then the picture is visible.
         hidden = f'<img alt="the same maps as a still picture" style="display: none" src="data:image/png;base64,{png}">'
         return {"text/html": frame + hidden, "image/png": png, "text/plain": repr(self)}

@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
@@ -19,7 +17,7 @@ from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.viz.camera import Camera, Up, camera_of
 from pointset.viz.charts import Picture, shorten
-from pointset.viz.clouds import Line, Panel, add_bar, draw_into, draw_lines
+from pointset.viz.clouds import Line, Panel, add_bar, draw_lines
 from pointset.viz.color import Scale, scale_for, signed_scale
 from pointset.viz.rows import MEANINGS, PointRows, as_cloud, chosen_rows, cloud_of, finite_numbers, point_rows
 
@@ -42,8 +40,7 @@ def draw_maps(
     camera: Camera | None = None,
     title: str | None = None,
     width: PaperWidth | None = None,
-    ax: Axes | Sequence[Axes] | None = None,
-) -> Figure:
+) -> Picture:
     """Draw all heads and queries of one attention on one cloud [n, 3]: one panel each, with a common colour scale.
 
     Args:
@@ -55,14 +52,9 @@ def draw_maps(
         camera: the camera of all panels.
         title: title of the picture.
         width: "column" (3.25 inches) or "page" (6.75) of a paper, without title and note.
-        ax: draw into these axes of an existing figure, one per panel, without title, note and colour bar.
-
-    Returns:
-        The picture, or the figure of `ax`.
 
     Raises:
-        PointsetError: cloud and map do not belong together, the head or query does not exist, or `ax` has another
-            number of axes than there are panels.
+        PointsetError: cloud and map do not belong together, or the head or query does not exist.
     """
     cloud = cloud_of(points, attention)
     rows, camera = point_rows(attention, cloud), camera_of(camera, up, getattr(attention, "up", "z"))
@@ -85,10 +77,6 @@ def draw_maps(
             lines += _lines([panel(head, row, label_of(head)) for head in chosen_heads], label)
         each = f" and {rows.row_name}" if len(chosen) > 1 else f", {rows.row_name} {chosen[0]}"
         note = f"one panel per head{each}; {ENTROPY_TEXT}"
-    if ax is not None:
-        axes = list(np.ravel(np.asarray(ax, dtype=object)))
-        draw_into(axes, [panel for line in lines for panel in line.panels], camera)
-        return axes[0].get_figure(root=True)
     return _finished(lines, camera, title or f"{rows.layer}: {MEANINGS[rows.kind]}", note, scale, width)
 
 
@@ -177,11 +165,8 @@ def draw_instances(
     shapes = [cloud_of(cloud, attention) for cloud, attention in zip(clouds, maps, strict=True)]
     rows_of = [point_rows(attention, cloud) for attention, cloud in zip(maps, shapes, strict=True)]
     queries = [query] if isinstance(query, int) else list(query)
-    scale, several = (
-        scale_for(np.concatenate([rows.of(head, one) for rows in rows_of for one in queries])),
-        len(queries) > 1,
-    )
-    lines, first = [], rows_of[0]
+    scale = scale_for(np.concatenate([rows.of(head, one) for rows in rows_of for one in queries]))
+    lines, first, several = [], rows_of[0], len(queries) > 1
     for number, one in enumerate(queries):
         labels = (names or [""] * len(shapes)) if number == 0 else [""] * len(shapes)
         panels = [

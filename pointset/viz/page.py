@@ -19,14 +19,10 @@ from pointset.viz.camera import Camera, Up, camera_of, to_unit
 from pointset.viz.color import HOLLOW, attention_scale, reach_of
 from pointset.viz.html_page import WEB, Page, as_base64, page_of, view_content
 from pointset.viz.maps import draw_maps, draw_sharpest
-from pointset.viz.rows import MEANINGS, PointRows, chosen_rows, cloud_of, point_rows
+from pointset.viz.rows import MEANINGS, PointRows, chosen_rows, cloud_of, first_shown, point_rows
 
 MOST_CHOSEN = 16
 CLASSES_SHOWN = 5
-UNIFORM = 0.98
-"""Maps with at least this entropy are nearly uniform."""
-SHARPEST = 8
-"""Layers are compared by the mean entropy of this number of their sharpest maps."""
 WEIGHT_STEPS = 2**16 - 1
 LEAST_EXPONENT = -20
 """Weights below 2^-20 of uniform attention are shown as 2^-20, except exact zeros."""
@@ -77,8 +73,7 @@ def make_page(
         title: title of the page.
         prediction: a line under the title, such as "predicted: chair (93 %)".
         classes: names and probabilities, most probable first; the first 5 are shown as bars.
-        layer: the layer that the page opens with. None means the pooling if its maps are not nearly uniform, else the
-            layer with the sharpest maps; with `queries`, the last layer of kind "reads".
+        layer: the layer that the page opens with; None means the last that reads the points, or else pools them.
         heads: indices of the heads; None means all.
         queries: indices of inducing points, seeds or points of the opening layer, and of other layers with the same
             kind and number of rows; None means all, or 16 distant points if the queries are points.
@@ -104,7 +99,7 @@ def make_page(
     cloud = cloud_of(points, one_map)
     camera = camera_of(camera, up, getattr(one_map, "up", "z"))
     groups = _paired([[point_rows(attention, cloud) for attention in own] for own in models.values()])
-    first = _first(groups, layer, of_queries=queries is not None)
+    first = _first(groups, layer)
     opened = {(rows.row_name, rows.values.shape[1]) for _, rows in groups[first]}
 
     def chosen(rows: PointRows) -> list[int]:
@@ -184,8 +179,8 @@ def quantise(values: NDArray[np.float64]) -> tuple[NDArray[np.uint16], float, fl
     return codes.astype("<u2"), low, high
 
 
-def _first(groups: Sequence[Sequence[tuple[int, PointRows]]], layer: str | None, of_queries: bool) -> int:
-    """The index of the layer to open with: the named one, else the most informative one (see `make_page`)."""
+def _first(groups: Sequence[Sequence[tuple[int, PointRows]]], layer: str | None) -> int:
+    """The index of the layer to open with; see `make_page`."""
     if not groups:
         raise PointsetError("no map has points as queries or keys: give at least one that reads, writes or pools them")
     if layer is not None:
@@ -193,12 +188,6 @@ def _first(groups: Sequence[Sequence[tuple[int, PointRows]]], layer: str | None,
         if layer not in names:
             raise PointsetError(f"no map is of layer {quoted(layer)}: choose among {', '.join(dict.fromkeys(names))}")
         return next(i for i, group in enumerate(groups) if layer in [rows.layer for _, rows in group])
-    most = max(map(len, groups))  # those that all of several models have, if there are any
-    shared = {i: group for i, group in enumerate(groups) if len(group) == most}
-    entropies = {i: np.concatenate([rows.entropy.ravel() for _, rows in group]) for i, group in shared.items()}
-    sharpest = {i: float(np.sort(values)[:SHARPEST].mean()) for i, values in entropies.items()}
-    readers = [i for i, group in shared.items() if group[0][1].kind == "reads"]
-    pooling = [i for i, group in shared.items() if group[0][1].kind == "pools" and sharpest[i] < UNIFORM]
-    if of_queries and readers:
-        return readers[-1]
-    return pooling[-1] if pooling else min(sharpest, key=sharpest.__getitem__)
+    most = max(map(len, groups))
+    shared = [i for i, group in enumerate(groups) if len(group) == most]  # those that all models have, if there are any
+    return shared[first_shown([groups[i][0][1].kind for i in shared])]

@@ -39,6 +39,12 @@ MEANINGS = {
 }
 
 
+def first_shown(kinds: Sequence[str]) -> int:
+    """The index of the map to show first, by the kinds of all: the last that reads the points, or else pools them."""
+    first = min(kinds, key=list(ROW_NAMES).index)
+    return max(index for index, kind in enumerate(kinds) if kind == first)
+
+
 @dataclass(frozen=True, eq=False)
 class PointRows:
     """One attention as values at points, for each head and row."""

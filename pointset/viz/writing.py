@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 import warnings
@@ -15,37 +14,31 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STILL_SUFFIXES = (".png", ".svg", ".pdf")
-IMAGE_COLORS = 64
-"""Colours of an image (dots, their edges and the background); more cannot be distinguished in print."""
 MOST_DOTS = 3.2e6
-"""Maximum number of pixels of an image: if dots cover all of it, they take about 1 MB."""
+"""Maximum number of pixels of the images in an SVG."""
 FONTS = "font-family: 'DejaVu Sans', Verdana, sans-serif"
 """The font with which layouts are measured, and one of the same width."""
-IMAGE = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=\s]+)")
 
 
 def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
-    """Write a figure as PNG, SVG or PDF.
-
-    In an SVG, text remains text; dots are images with `dpi` dots per inch, or fewer so that a file has about 1 MB. In a
-    PDF, text is text and dots are images of `dpi` too.
+    """Write a figure as PNG, SVG or PDF. In an SVG and a PDF, text is text, and dots are images.
 
     Args:
         figure: the result of any `draw_...` function.
         path: path that ends in .png, .svg or .pdf; an existing file is replaced.
-        dpi: dots per inch.
+        dpi: dots per inch; fewer in a large SVG.
 
     Raises:
         PointsetError: the path has another suffix, or cannot be written.
     """
     path = checked_suffix(path, STILL_SUFFIXES, "a still picture")
-    if path.suffix.lower() == ".png":
-        return write_atomically(path, lambda temporary: temporary.write_bytes(as_png(figure, dpi)))
-    if path.suffix.lower() == ".pdf":
-        return write_atomically(path, lambda temporary: temporary.write_bytes(_as_pdf(figure, dpi)))
+    suffix = path.suffix[1:].lower()
+    if suffix != "svg":
+        options = {"metadata": {"CreationDate": None}} if suffix == "pdf" else {"pil_kwargs": {"optimize": True}}
+        return write_atomically(path, lambda temporary: figure.savefig(temporary, format=suffix, dpi=dpi, **options))
     width, height = figure.get_size_inches()
     svg = as_svg(figure, "still", min(dpi, (MOST_DOTS / (width * height)) ** 0.5))
-    text = f'<?xml version="1.0" encoding="utf-8"?>\n{IMAGE.sub(_with_few_colors, svg)}'
+    text = f'<?xml version="1.0" encoding="utf-8"?>\n{svg}'
     return write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
@@ -67,34 +60,12 @@ def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
     return re.sub(r"\s*\n\s*", "\n", text)
 
 
-def _as_pdf(figure: Figure, dpi: float) -> bytes:
-    from matplotlib import rc_context
-
-    stream = io.BytesIO()
-    with rc_context({"pdf.fonttype": 42}):  # fonts that publishers take
-        figure.savefig(stream, format="pdf", dpi=dpi, metadata={"CreationDate": None})
-    return stream.getvalue()
-
-
-def as_png(figure: Figure, dpi: float = 200, colors: int | None = None) -> bytes:
-    """A figure as the content of a PNG file; a palette of `colors` colours makes a small picture a quarter as large."""
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=dpi, pil_kwargs={"optimize": True})
-    return stream.getvalue() if colors is None else _with_palette(stream, colors)
-
-
-def _with_few_colors(found: re.Match[str]) -> str:
-    """An image of dots on white, with a palette, which takes a quarter of the bytes."""
-    content = _with_palette(io.BytesIO(base64.b64decode(found[1])), IMAGE_COLORS)
-    return f"data:image/png;base64,{base64.b64encode(content).decode()}"
-
-
-def _with_palette(stream: io.BytesIO, colors: int) -> bytes:
+def as_png(figure: Figure, dpi: float) -> bytes:
+    """A figure as PNG for a notebook; a palette of 256 colours takes a third of the bytes."""
     from PIL import Image
 
+    stream, content = io.BytesIO(), io.BytesIO()
+    figure.savefig(stream, format="png", dpi=dpi)
     with Image.open(stream) as image:
-        sheet = Image.new("RGBA", image.size, "white")
-        picture = Image.alpha_composite(sheet, image.convert("RGBA")).convert("RGB")
-    content = io.BytesIO()
-    picture.quantize(colors).save(content, format="png", optimize=True)
+        image.convert("RGB").quantize(256).save(content, format="png", optimize=True)
     return content.getvalue()

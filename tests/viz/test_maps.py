@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from matplotlib import pyplot
 from matplotlib.text import Text
 from numpy.typing import NDArray
 from PIL import Image
@@ -201,15 +200,6 @@ def test_a_figure_for_a_paper_is_as_wide_as_its_column_without_title_and_with_em
     assert b"/Type3" not in (tmp_path / "a.pdf").read_bytes()
     with pytest.raises(PointsetError, match="width must be"):
         draw_maps(maps[0], cloud, width="poster")
-
-
-def test_maps_are_drawn_into_the_axes_of_the_user(attention, cloud):
-    figure, (left, right) = pyplot.subplots(1, 2)
-    assert draw_maps(attention(), cloud, heads=[1], queries=[0, 2], ax=[left, right]) is figure
-    assert [len(dots(axes)) for axes in (left, right)] == [N, N]
-    with pytest.raises(PointsetError, match="one axes per panel: give 6"):
-        draw_maps(attention(), cloud, ax=left)
-    pyplot.close(figure)
 
 
 def test_a_figure_for_a_paper_has_no_empty_band(attention, cloud):
