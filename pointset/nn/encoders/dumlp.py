@@ -92,7 +92,6 @@ class DualMLPEncoder(Encoder):
 
     @classmethod
     def build(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:
-        """Build it from m, the inputs per point, `dim`, `layers` and the norm."""
         return cls(argument, inputs, options.dim, options.layers or 2, options.attention.norm or "batch")
 
     def __init__(self, m: int, inputs: int, dim: int, layers: int = 2, norm: NormName = "batch") -> None:

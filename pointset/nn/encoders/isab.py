@@ -35,7 +35,6 @@ class ISABEncoder(Encoder):
 
     @classmethod
     def build(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:
-        """Build it from m, and the options of attention and of inducing points."""
         return cls(argument, inputs, options.dim, options.layers or 2, options.block_attention, options.initial)
 
     def __init__(

@@ -29,7 +29,6 @@ class NoEncoder(Encoder):
 
     @classmethod
     def build(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:
-        """Build it from the inputs per point and `dim`."""
         return cls(inputs, None if pooling.any_width else options.dim)
 
     def __init__(self, inputs: int, dim: int | None = None) -> None:

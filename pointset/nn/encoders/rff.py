@@ -33,7 +33,6 @@ class RFFEncoder(Encoder):
 
     @classmethod
     def build(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:
-        """Build it from the inputs per point, `dim`, `layers` and the norm."""
         return cls(inputs, options.dim, options.layers or 4, options.attention.norm or "none")
 
     def __init__(self, inputs: int, dim: int, layers: int = 4, norm: NormName = "none") -> None:

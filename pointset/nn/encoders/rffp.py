@@ -41,7 +41,6 @@ class EquivariantLayer(nn.Module):
         self.norm = make_norm(norm, dim)
 
     def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
-        """Return the rows, in the order of X; `mask` is True at real rows."""
         return self.norm(self.gamma(X - STATISTICS[self.statistic](X, mask)), mask).tanh()
 
 
@@ -70,7 +69,6 @@ class EquivariantEncoder(Encoder):
 
     @classmethod
     def build(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:
-        """Build it from the inputs per point, `dim`, `layers`, the norm and the statistic of the pooling."""
         return cls(inputs, options.dim, options.layers or 3, pooling.statistic, options.attention.norm or "none")
 
     def __init__(

@@ -51,7 +51,6 @@ class SABEncoder(Encoder):
 
     @classmethod
     def build(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> Encoder:
-        """Build it from the options of attention."""
         return cls(inputs, options.dim, options.layers or 2, options.block_attention)
 
     def __init__(self, inputs: int, dim: int, layers: int = 2, options: AttentionOptions = RELEASED) -> None:

@@ -68,7 +68,6 @@ class AggregationPool(OneRowPool):
 
     @classmethod
     def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
-        """Build it from its name, the width of the rows and the number of heads."""
         return cls(argument, width, options.attention.heads)
 
     def __init__(self, name: str, dim: int, heads: int = 4) -> None:
@@ -79,7 +78,6 @@ class AggregationPool(OneRowPool):
         self.aggregation = aggregation_resolver(name, **_arguments(name, dim, heads))
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
-        """The aggregation of the real rows of each set."""
         sets = torch.arange(Z.shape[0], device=Z.device)
         if mask is None:
             # Not `repeat_interleave`: torch 2.13 exports it to wrong ONNX if the number of repeats is dynamic.

@@ -44,7 +44,6 @@ class AttentiveStatisticsPool(OneRowPool):
         """Called with the weights [B, 1, 1, n] of every forward pass; None: not called."""
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 _"]:
-        """The weighted statistics of each set."""
         hidden = F.linear(Z, self.hidden.weight.to(Z.dtype), self.hidden.bias.to(Z.dtype)).relu()
         logits = (hidden @ self.score.weight.to(Z.dtype).T).transpose(1, 2)
         A = softmax(logits, None if mask is None else mask[:, None, :])

@@ -109,7 +109,6 @@ class DualMLPPool(DualMLP, Pooling):
 
     @classmethod
     def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
-        """Build it from k, the width of the rows, `dim` and the norm."""
         return cls(argument, width, options.dim, options.attention.norm)
 
     def __init__(self, k: int, width: int, dim: int, norm: NormName | None = None) -> None:

@@ -42,7 +42,6 @@ class GeMPool(OneRowPool):
 
     @classmethod
     def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
-        """Build it, without an argument."""
         return cls()
 
     def __init__(self, exponent: float = 3.0) -> None:
@@ -56,7 +55,6 @@ class GeMPool(OneRowPool):
         return self.log_exponent.clamp(low, high).exp()
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
-        """The generalised mean of each feature."""
         logarithms = Z.clamp(min=LEAST_NUMBER).log() * self.exponent.to(Z.dtype)  # of x^p
         if mask is None:
             count = torch.ones_like(logarithms[:1, :, :1]).sum(dim=1, keepdim=True)

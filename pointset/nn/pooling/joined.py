@@ -40,5 +40,4 @@ class JoinedPool(Pooling):
         self.pools = nn.ModuleList(pools)
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 _"]:
-        """Return one row per set; the mask is True at real rows."""
         return torch.cat([pool(Z, mask).flatten(1) for pool in self.pools], dim=1).unsqueeze(1)

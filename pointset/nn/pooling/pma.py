@@ -50,7 +50,6 @@ class AttentionPool(Pooling):
 
     @classmethod
     def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
-        """Build it from k, the width of the rows, dropout, and the options of seeds, attention and decoder."""
         seeds = options.pool_seeds, options.initial
         both = options.block_attention, options.pool_attention
         return cls(argument, width, options.dropout_rate, *seeds, *both, options.decoder)
@@ -76,7 +75,6 @@ class AttentionPool(Pooling):
         self.feed_forward = rff(dim, dim) if decoder == "rff" else None
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B k d"]:
-        """Return one row per seed [B, k, d]."""
         pooled = self.pma(self.dropout(Z), mask)
         for module in filter(None, (self.sab, self.feed_forward)):
             pooled = module(pooled)

@@ -50,7 +50,6 @@ class FPSWEPool(SortedPool):
         return (ranks == lower) * (1 - share) + (ranks == lower + 1) * share
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Tensor | None = None) -> Float[Tensor, "B 1 d"]:
-        """The embedding y of each set."""
         return (self.scales * self.reference).sum(dim=1).to(Z.dtype) + super().pooled(Z, mask)
 
 

@@ -40,7 +40,6 @@ class RepSetPool(OneRowPool):
         """The elements u, [k, hidden sets, d]."""
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
-        """The sum of the best matches of all rows in each hidden set."""
         # One product per element, so that the maximum is over the first axis.
         products = Z.flatten(0, 1).expand(len(self.elements), -1, -1) @ self.elements.to(Z.dtype).transpose(1, 2)
         return masked_sum(products.amax(dim=0).relu().unflatten(0, Z.shape[:2]), mask)

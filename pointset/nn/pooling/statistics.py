@@ -49,7 +49,6 @@ class StatisticPool(Pooling):
         check(f"statistics of {type(self).__name__}", self.statistics, SomeStatistics)
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B _ _"]:
-        """Return the pooled rows of each set; the mask is True at real rows."""
         return self.of_statistics({name: STATISTICS[name](Z, mask) for name in self.statistics})
 
     def of_statistics(self, pooled: Mapping[StatisticName, Float[Tensor, "B 1 d"]]) -> Float[Tensor, "B _ _"]:

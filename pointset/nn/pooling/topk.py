@@ -31,7 +31,6 @@ class TopKPool(OneRowPool):
 
     @classmethod
     def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
-        """Build it from k."""
         return cls(argument)
 
     def __init__(self, k: int) -> None:
@@ -40,7 +39,6 @@ class TopKPool(OneRowPool):
         self.k = k
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
-        """The mean of the largest values."""
         X = Z.transpose(1, 2)
         sizes = torch.ones_like(X[:1, :1]).sum(dim=2, keepdim=True)
         if mask is not None:
