@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_browser import Seen, ink
+from open_pages import Seen, ink
 
 import pointset
 from pointset.errors import PointsetError

@@ -177,7 +177,7 @@ def test_a_cloud_of_a_batch_is_drawn_without_its_padding():
     mask = torch.arange(30) < torch.tensor([[30], [20]])
     model = pointset.create_model("isab4-pma", classes=3, dim=8, heads=2)
     for attention in pointset.attention_maps(model, batch, mask):
-        assert len(clouds_of(draw_maps(attention[1], batch[1, :20]))) in (2, 8)
+        assert len(clouds_of(draw_maps(attention[1], batch[1, :20], heads=[1]))) in (1, 4)
         with pytest.raises(PointsetError, match=r"batch.* map\[0\] to map\[1\]"):
             draw_maps(attention, batch[1])
         with pytest.raises(PointsetError, match="without padding"):
@@ -187,17 +187,17 @@ def test_a_cloud_of_a_batch_is_drawn_without_its_padding():
 def test_a_figure_for_a_paper_is_as_wide_as_its_column_without_title_and_with_embedded_fonts(
     attention, cloud, tmp_path
 ):
-    maps = [attention(seed=seed) for seed in range(6)]
+    maps = [attention(seed=seed) for seed in range(2)]
     for width, inches in (("column", 3.25), ("page", 6.75)):
-        picture = draw_instances(maps, [cloud] * 6, 1, [0, 2], names=["a", "b", "c", "d", "e", "f"], width=width)
+        picture = draw_instances(maps, [cloud] * 2, 1, [0, 2], names=["a", "b"], width=width)
         assert picture.get_figwidth() == inches
-        assert len(clouds_of(picture)) == 12
-        assert len(picture.axes) == 13  # one colour bar
+        assert len(clouds_of(picture)) == 4
+        assert len(picture.axes) == 5  # one colour bar
         assert [picture.get_suptitle(), picture.get_supxlabel()] == ["", ""]
-        assert [axes.get_title(loc="left") for axes in picture.axes[:7]] == ["a", "b", "c", "d", "e", "f", ""]
-    picture.savefig(tmp_path / "a.pdf")
-    assert b"/CIDFontType2" in (tmp_path / "a.pdf").read_bytes()
-    assert b"/Type3" not in (tmp_path / "a.pdf").read_bytes()
+        assert [axes.get_title(loc="left") for axes in picture.axes[:3]] == ["a", "b", ""]
+    pdf = save(picture, tmp_path / "a.pdf").read_bytes()
+    assert b"/CIDFontType2" in pdf
+    assert b"/Type3" not in pdf
     with pytest.raises(PointsetError, match="width must be"):
         draw_maps(maps[0], cloud, width="poster")
 
@@ -213,18 +213,18 @@ def test_a_figure_for_a_paper_has_no_empty_band(attention, cloud):
 def test_pictures_have_the_upward_axis_of_the_preparation(attention, cloud, up):
     turned = rotate_up(cloud, "z", up)
     reads = dataclasses.replace(attention(), up=up)
-    expected = dots(clouds_of(draw_maps(attention(), cloud))[0])
+    one_panel: Any = {"heads": [0], "queries": [0]}
+    expected = dots(clouds_of(draw_maps(attention(), cloud, **one_panel))[0])
     for options in ({}, {"camera": Camera(up=up)}, {"up": up, "camera": Camera()}):
-        picture = draw_maps(reads, turned, **options)
+        picture = draw_maps(reads, turned, **one_panel, **options)
         np.testing.assert_allclose(dots(clouds_of(picture)[0]), expected, atol=1e-12)
     model = pointset.create_model("rff-pma", classes=2, dim=8)
     model.preparation = Preparation(up="y")
     assert pointset.attention_maps(model, torch.eye(4, 3))[0].up == "y"
 
 
-@pytest.mark.slow
 def test_saving(attention, cloud, tmp_path):
-    picture = draw_maps(attention(), cloud)
+    picture = draw_maps(attention(), cloud, heads=[0], queries=[0])
     assert save(picture, tmp_path / "a.png", dpi=50).read_bytes().startswith(b"\x89PNG")
     svg = save(picture, tmp_path / "new" / "a.SVG").read_text()
     assert "<svg" in svg
@@ -237,14 +237,12 @@ def test_saving(attention, cloud, tmp_path):
 
 @pytest.mark.slow
 def test_every_text_fits_on_its_picture_and_none_covers_another(attention, cloud):
-    reads, writes = attention("reads", rows=16), attention("writes", rows=16)
+    reads, writes = attention("reads", rows=8), attention("writes", rows=8)
     measures = {name: np.full((4, 16), 0.5) for name in ("entropy", "overlap", "stability", "augmented")}
     long = "a file with a $long$ name.off, predicted: flower_pot (93 %); encoder.0.reads"
     flat = cloud * (1, 1, 0.05)
     for picture in (
-        draw_maps(reads, cloud, heads=[0], queries=[0]),
         draw_maps(reads, cloud, heads=[0], queries=[0], title=long),
-        draw_maps(reads, cloud),
         draw_maps(writes, flat),
         draw_maps(attention("pools", rows=1), cloud),
         draw_reads_and_writes(reads, writes, flat),
