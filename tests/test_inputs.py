@@ -119,8 +119,6 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: nn.PMA(16, coverage="heads"), "coverage='heads' needs weights with an upper bound"),
     (lambda: nn.SetNorm(8, groups=3), "dim must be a multiple of groups, got dim=8 and groups=3"),
-    (nn.StatisticPool, "statistics of StatisticPool must be a list of max, |, got "),
-    (type("Middle", (nn.StatisticPool,), {"statistics": ("median",)}), "statistics of Middle |, got |median"),
     (
         lambda: weigh(lambda z, mask: z.sum(dim=-1)),
         "'<lambda>' must return weights [3, 2, 4, 6], got float32 [3, 2, 4]",

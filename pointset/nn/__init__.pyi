@@ -40,7 +40,6 @@ from .pooling.pswe import PSWEPool as PSWEPool
 from .pooling.repset import RepSetPool as RepSetPool
 from .pooling.statistics import MaxPool as MaxPool
 from .pooling.statistics import MeanPool as MeanPool
-from .pooling.statistics import StatisticPool as StatisticPool
 from .pooling.statistics import SumPool as SumPool
 from .pooling.topk import TopKPool as TopKPool
 from .scores import AdditiveScore as AdditiveScore

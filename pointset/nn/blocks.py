@@ -22,7 +22,7 @@ from pointset.configuration import RELEASED, AttentionOptions, InitialName, Norm
 from pointset.inputs import InputError
 from pointset.nn.attention import Multihead, changed_options
 from pointset.nn.fast.writing import may_write_in_tiles, write_in_tiles
-from pointset.nn.masks import STATISTICS, Mask, StatisticName
+from pointset.nn.masks import STATISTICS, Mask, Statistic
 from pointset.nn.modules import Maps, RowsModule
 from pointset.nn.norms import make_norm
 
@@ -262,7 +262,7 @@ class PooledSeeds(nn.Module):
         torch.Size([3, 2, 16])
     """
 
-    def __init__(self, dim: int, seeds: int, statistic: StatisticName = "mean") -> None:
+    def __init__(self, dim: int, seeds: int, statistic: Statistic = "mean") -> None:
         super().__init__()
         self.statistic = statistic
         self.maps = nn.Linear(dim, seeds * dim)

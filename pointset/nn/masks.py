@@ -13,7 +13,7 @@ from torch import Tensor
 Mask = Bool[Tensor, "B n"]
 PADDING_MASKS = ("key_padding_mask", "src_key_padding_mask", "padding_mask")
 """Names of masks that are True at padded rows, as in torch; all other masks are True at real rows."""
-StatisticName = Literal["max", "min", "mean", "sum", "deviation"]
+Statistic = Literal["max", "mean"]
 
 
 def masked_max(X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 d"]:
@@ -43,21 +43,7 @@ def masked_mean(X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Te
     return masked_sum(X, mask) / count[:, None, None]
 
 
-def masked_deviation(X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 d"]:
-    """Standard deviation of each feature over the real rows (divided by n, not n - 1); about 0 for a single row.
-
-    1e-6 is added to the variance, because the square root is not differentiable at 0.
-    """
-    return (masked_mean((X - masked_mean(X, mask)).square(), mask) + 1e-6).sqrt()
-
-
-STATISTICS: dict[StatisticName, Callable[[Tensor, Mask | None], Tensor]] = {
-    "max": masked_max,
-    "min": lambda X, mask: -masked_max(-X, mask),
-    "mean": masked_mean,
-    "sum": masked_sum,
-    "deviation": masked_deviation,
-}
+STATISTICS: dict[Statistic, Callable[[Tensor, Mask | None], Tensor]] = {"max": masked_max, "mean": masked_mean}
 """Statistics of each feature of a set by name, (X, mask) -> [B, 1, d]."""
 
 

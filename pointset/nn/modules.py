@@ -12,9 +12,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.inputs import InputError, require_mask, require_rows
-from pointset.nn.masks import PADDING_MASKS, Mask, non_empty, zero_padded_rows
+from pointset.nn.masks import PADDING_MASKS, Mask, Statistic, non_empty, zero_padded_rows
 
-Statistic = Literal["max", "mean"]
 HeadName = Literal["hidden", "linear"]
 MapKind = Literal["reads", "writes", "pools", "self", "support"]
 Side = Literal["keys", "queries", "both", "neither"]

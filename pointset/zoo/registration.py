@@ -30,10 +30,8 @@ BASES: dict[str, type] = {"encoder": Encoder, "pooling": Pooling}
 def register_pooling(name: str, *, listed: str = "") -> Callable[[T], T]:
     """Register a user-defined pooling: its name then works with every encoder, like those of the package.
 
-    The same class registered again replaces it, as when a cell of a notebook is run again. A pooling made of
-    the maximum, minimum, mean, sum or standard deviation of the rows is shortest as a subclass of
-    `pointset.nn.StatisticPool`. `check_symmetry` tests a pooling. The command line imports the files that the
-    environment variable POINTSET_MODULES names.
+    The same class registered again replaces it, as when a cell of a notebook is run again. `check_symmetry`
+    tests a pooling. The command line imports the files that the environment variable POINTSET_MODULES names.
 
     Args:
         name: lower case, without hyphens or +: "mine" gives the models rff-mine, isab16-mine, isab16-mine+max, ... It

@@ -9,7 +9,7 @@ from torch import nn
 
 import pointset
 from pointset import ModelOptions, PointsetError, Recipe
-from pointset.nn import AttentionOptions, Encoder, Pooling, StatisticPool, SumPool, registry
+from pointset.nn import AttentionOptions, Encoder, Pooling, SumPool, registry
 from pointset.zoo.abilities import describe_models
 from pointset.zoo.names import used_options
 from pointset.zoo.registration import pickled_entries, register_pickled, source_digests
@@ -84,18 +84,6 @@ def test_it_is_compared_in_worker_processes(tmp_path, clouds_folder):
     how |= {"seeds": [0], "recipe": Recipe(epochs=1), "workers": 2, "report": False}
     found = pointset.compare(["rff-cell+mean", "rff-max"], clouds_folder, out=tmp_path / "out", **how)
     assert [run.model for run in found.runs] == ["rff-cell+mean", "rff-max"]
-
-
-def test_a_function_of_statistics_is_a_pooling():
-    @pointset.register_pooling("range")
-    class Range(StatisticPool):
-        statistics = ("max", "min")
-
-        def of_statistics(self, pooled):
-            return pooled["max"] - pooled["min"]
-
-    model = pointset.create_model("isab16-range", classes=4, dim=8).double().eval()
-    assert pointset.check_symmetry(model).worst < 1e-10
 
 
 @pytest.mark.parametrize(

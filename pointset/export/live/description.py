@@ -25,7 +25,7 @@ from pointset.nn.norms import BatchNorm, NoNorm
 from pointset.nn.pooling.dumlp import DualMLP, NormedLayers
 from pointset.nn.pooling.joined import JoinedPool
 from pointset.nn.pooling.pma import AttentionPool
-from pointset.nn.pooling.statistics import StatisticPool
+from pointset.nn.pooling.statistics import MaxPool, MeanPool, SumPool
 from pointset.nn.registry import entry_of
 from pointset.nn.scores import DotScore
 from pointset.zoo.classifiers import SetClassifier
@@ -49,7 +49,9 @@ FIELDS: dict[type[nn.Module], tuple[str, ...]] = {
     InteractionLayer: ("reads", "rows", "summary", "norm"),
     DualMLP: ("logits", "values"),
     AttentionPool: ("pma", "sab", "feed_forward"),
-    StatisticPool: ("statistics",),
+    MaxPool: (),
+    MeanPool: (),
+    SumPool: (),
     JoinedPool: ("pools",),
     LocalFeatureInputs: ("mean", "deviation", "constants"),
 }
@@ -160,9 +162,7 @@ class Describer:
             if unknown := [name for name in names if name not in ("softmax", "sparsemax")]:
                 raise self.unsupported(f"has {unknown[0]} weights")
             return self._fields(module, known, factor=module.score.factor, names=names)
-        if isinstance(module, StatisticPool):
-            if type(module).of_statistics is not StatisticPool.of_statistics:
-                raise self.unsupported(f"is of type {type(module).__name__} that overrides of_statistics")
+        if isinstance(module, MaxPool):
             return self._fields(module, known, layer=self.path)
         return self._fields(module, known)
 

@@ -18,8 +18,8 @@ export function run(module, X, maps) {
 /** The rows that a max pooling selects, as a map (`critical_points` in Python); null if the pool has no maximum. */
 export function selected(pool, Z) {
   if (pool.kind === "JoinedPool") return pool.pools.map((own) => selected(own, Z)).find(Boolean) ?? null;
-  if (!pool.statistics?.includes("max")) return null;
-  const weights = new Float64Array(Z.rows), most = STATISTICS.max(Z).data, taken = new Uint8Array(Z.columns);
+  if (pool.kind !== "MaxPool") return null;
+  const weights = new Float64Array(Z.rows), most = largest(Z).data, taken = new Uint8Array(Z.columns);
   Z.each((x, i, j) => {
     if (x !== most[j] || taken[j]) return;
     taken[j] = 1;
@@ -76,8 +76,10 @@ const FORWARD = {
     return sum(X, mapped(run(norm, sum(run(rows, X), shared)), relu));
   },
 
-  /** Concatenated statistics of each feature. */
-  StatisticPool: ({ statistics }, Z) => sideBySide(statistics.map((name) => STATISTICS[name](Z))),
+  /** One statistic of each feature. */
+  MaxPool: (pool, Z) => largest(Z),
+  MeanPool: (pool, Z) => mapped(total(Z), (x) => x / Z.rows),
+  SumPool: (pool, Z) => total(Z),
 
   /** PMA and the modules after it. */
   AttentionPool: ({ pma, sab, feed_forward: forward }, Z, maps) => run([pma, sab, forward].filter(Boolean), Z, maps),
@@ -86,12 +88,8 @@ const FORWARD = {
   JoinedPool: ({ pools }, Z, maps) => sideBySide(pools.map((pool) => run(pool, Z, maps).flat())),
 };
 
-/** Statistics by name: functions from X [n, d] to one row [1, d]. */
-const STATISTICS = {
-  max: (X) => folded(X, (most, x) => (x > most ? x : most), -Infinity),
-  sum: (X) => folded(X, (total, x) => total + x, 0),
-  mean: (X) => mapped(STATISTICS.sum(X), (x) => x / X.rows),
-};
+const largest = (X) => folded(X, (most, x) => (x > most ? x : most), -Infinity);
+const total = (X) => folded(X, (sum, x) => sum + x, 0);
 
 function folded(X, combine, start) {
   const row = new Float64Array(X.columns).fill(start);
