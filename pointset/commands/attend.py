@@ -128,7 +128,7 @@ def attend(
             named = f"{title}, {note}; {shown.layer}"
             viz.save(viz.draw_maps(shown, camera=camera, title=named, width=width, **chosen), output)
         else:
-            viz.export_cloud(shown, loaded.raw, output, head or 0, query or 0, mesh=loaded.mesh, up=camera.up)
+            viz.export_cloud(shown, loaded.raw, output, head or 0, query or 0, mesh=loaded.mesh)
 
     areas = {name: {what: float(area[0]) for what, area in curves.areas.items()} for name, curves in checks.items()}
     name, confidence = best.likeliest[0]

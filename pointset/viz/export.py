@@ -15,7 +15,6 @@ from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError
 from pointset.explain.maps import AttentionMap
 from pointset.runs.atomic import checked_suffix, write_atomically
-from pointset.viz.camera import Up
 from pointset.viz.color import scale_for
 from pointset.viz.rows import cloud_of, point_rows
 
@@ -33,7 +32,6 @@ def export_cloud(
     query: int = 0,
     *,
     mesh: Mesh | None = None,
-    up: Up | None = None,
 ) -> Path:
     """Write a cloud, or the mesh from which it was sampled, coloured by one head and one query of a map.
 
@@ -49,7 +47,6 @@ def export_cloud(
         head: index of the head.
         query: index of the inducing point, seed or point.
         mesh: the mesh to write; None means the points.
-        up: the upward axis of the points; None means that of the map.
 
     Raises:
         PointsetError: cloud and map do not belong together, the points are not on the mesh, the map has no such head
@@ -72,7 +69,7 @@ def export_cloud(
     scale, suffix = scale_for(values), path.suffix[1:].lower()
 
     def upright(positions: NDArray[np.float64]) -> NDArray[np.float64]:
-        return rotate_up(positions, up or attention.up, "y") if suffix == "glb" else positions  # glTF 2.0, section 3.4
+        return rotate_up(positions, attention.up, "y") if suffix == "glb" else positions  # glTF 2.0, section 3.4
 
     if mesh is None:
         coloured = trimesh.PointCloud(upright(cloud), colors=_rgba(scale.colors_of(values), suffix))

@@ -30,19 +30,6 @@ class Transformer(nn.Module):
         return encoded[:, 0] if self.batch_first else encoded[0]
 
 
-def test_an_attention_of_other_axes_is_answered_with_batch_first():
-    class Own(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.attention = nn.MultiheadAttention(3, 1)
-
-        def forward(self, points: Tensor) -> Tensor:
-            return self.attention(points, points, points)[0]
-
-    with pytest.warns(UserWarning, match=r"attention weights \[7, 1, 3, 3\] .* set batch_first=True"):
-        assert pointset.attention_maps(Own(), X) == []
-
-
 class SetTransformer(nn.Module):
     """The set transformer of torch-geometric behind one of its induced blocks."""
 
@@ -184,15 +171,18 @@ def test_the_gate_of_an_aggregation_is_one_pooling() -> None:
     torch.testing.assert_close(pools.weights[:, 0, 0], gate)
 
 
-def test_weights_of_other_sets_are_named_and_left_out() -> None:
-    class Patches(nn.Module):
+@pytest.mark.parametrize(("shape", "hint"), [("21, 1, 1, 1", ""), ("7, 1, 3, 3", ": its inputs")])
+def test_weights_of_other_sets_are_named_and_left_out(shape: str, hint: str) -> None:
+    """Of patches of one point, and of axes in another order, which is answered with batch_first."""
+
+    class Other(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.attend = nn.MultiheadAttention(3, 1, batch_first=True)
+            self.attend = nn.MultiheadAttention(3, 1, batch_first=not hint)
 
         def forward(self, points: Tensor) -> Tensor:
-            patches = points.flatten(0, 1)[:, None]
-            return self.attend(patches, patches, patches)[0]
+            rows = points if hint else points.flatten(0, 1)[:, None]
+            return self.attend(rows, rows, rows)[0]
 
-    with pytest.warns(UserWarning, match=r"attend has attention weights \[21, 1, 1, 1\] .*: it is left out"):
-        assert pointset.attention_maps(Patches(), X) == []
+    with pytest.warns(UserWarning, match=rf"attend has attention weights \[{shape}\] .*: it is left out{hint}"):
+        assert pointset.attention_maps(Other(), X) == []
