@@ -114,15 +114,14 @@ def curves_of(
         raise PointsetError(f"{sorted(unknown)[0]!r} is not an explanation: use {', '.join(EXPLANATIONS)}")
     generator = torch.Generator().manual_seed(seed)
     curves: dict[str, list[tuple[ndarray, ndarray]]] = {}
+    lacking = () if explanations else (PointsetError,)  # the model does not have it
     with in_evaluation_mode(model):
-        names = list(explanations or ())
-        for name in () if explanations else EXPLANATIONS:
-            with suppress(PointsetError):  # the model does not have it
-                EXPLANATIONS[name](model, clouds[0], 0)
-                names.append(name)
         for cloud in clouds:
             label = int(masked_logits(model, cloud, torch.ones(1, len(cloud), dtype=torch.bool)).argmax())
-            importances = {name: EXPLANATIONS[name](model, cloud, label) for name in names}
+            importances: dict[str, Tensor] = {}
+            for name in explanations or EXPLANATIONS:
+                with suppress(*lacking):
+                    importances[name] = EXPLANATIONS[name](model, cloud, label)
             importances["random"] = torch.rand(len(cloud), generator=generator)
             for name, importance in importances.items():
                 curves.setdefault(name, []).append(_curves(model, cloud, label, importance))
