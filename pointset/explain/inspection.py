@@ -5,15 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pointset.baselines.models import points_for
-from pointset.data.point_sets import PointSets
-from pointset.data.preparation import Prepared, is_one_shape
+from pointset.data.preparation import Prepared
 from pointset.errors import PointsetError, described
 from pointset.explain.faithfulness import Curves, curves_of
 from pointset.explain.importance import Support, support_map, support_of
 from pointset.explain.maps import AttentionMap
-from pointset.explain.recording import attentions, record_maps
+from pointset.explain.recording import attentions, each_shape, record_maps
 from pointset.zoo.classifiers import Classifier, SetClassifier
-from pointset.zoo.predicting import Prediction, list_clouds, padded_batches, predict
+from pointset.zoo.predicting import Prediction, padded_batches, predict
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +69,9 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
     if not isinstance(model, Classifier):
         remedy = "of another module, attention_maps records the attention"
         raise PointsetError(f"model must be of the zoo, as create_model makes it, got {described(model)}: {remedy}")
-    if isinstance(shape, PointSets):
-        sets = shape.with_local_features(model.local_features)
-        clouds = [sets[row][0] for row in range(len(sets))]
-        return [_inspect(model, Prepared(cloud, cloud[:, :3].numpy()), check) for cloud in clouds]
-    if not is_one_shape(shape) and getattr(shape, "ndim", 0) != 2:
-        return [_inspect(model, model.prepare(one, **reading), check) for one in list_clouds(shape, None, model.inputs)]
-    return _inspect(model, model.prepare(shape, **reading), check)
+    shapes, single = each_shape(model, shape)
+    inspections = [_inspect(model, model.prepare(one, **reading), check) for one in shapes]
+    return inspections[0] if single else inspections
 
 
 def _inspect(model: Classifier, prepared: Prepared, check: bool) -> Inspection:

@@ -1,7 +1,7 @@
 """Attention maps of a model: its weights are recorded in one forward pass."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pointset.data.point_sets import PointSets
-from pointset.data.preparation import is_one_shape
+from pointset.data.preparation import Prepared, is_one_shape
 from pointset.data.ragged import pad_sets
 from pointset.errors import PointsetError, described
 from pointset.explain.hooks import hooked_modules, kinds_by_size, recording_by_hooks
@@ -101,23 +101,33 @@ def mask_argument(model: nn.Module, points: Tensor, mask: Tensor | None) -> dict
     return {chosen.name: ~mask if chosen.name in PADDING_MASKS else mask}
 
 
+def each_shape(model: nn.Module, shapes: Any) -> tuple[Sequence[Any], bool]:
+    """What `model.predict` takes as a list of shapes, and True if it is one shape; `PointSets` are prepared shapes."""
+    if isinstance(shapes, PointSets):
+        sets = shapes.with_local_features(getattr(model, "local_features", "none"))
+        clouds = [sets[row][0] for row in range(len(sets))]
+        return [Prepared(cloud, cloud[:, :3].numpy()) for cloud in clouds], False
+    axes = getattr(shapes, "ndim", 0)
+    if axes == 2 or is_one_shape(shapes):
+        return [shapes], True
+    return shapes if axes == 3 else list_clouds(shapes, None, getattr(model, "inputs", 3)), False
+
+
 def explain_each(model: nn.Module, shapes: Any, explain: Callable[[Tensor], Any], least: int = 1) -> Any:
     """Return `explain(cloud [n, d])` of a shape; of several, as `model.predict` takes them, a list of it.
 
     A cloud that is an array or a tensor keeps all its points, so that values of the points are values of its rows.
     """
-    if isinstance(shapes, PointSets):
-        sets = shapes.with_local_features(getattr(model, "local_features", "none"))
-        return [explain(sets[row][0]) for row in range(len(sets))]
     require_model(model)
-    if getattr(shapes, "ndim", 0) != 2 and not is_one_shape(shapes):
-        listed = shapes if getattr(shapes, "ndim", 0) == 3 else list_clouds(shapes, None, getattr(model, "inputs", 3))
-        return [explain_each(model, shape, explain, least) for shape in listed]
-    rows = {"points": len(shapes)} if isinstance(shapes, Tensor | np.ndarray) else {}
-    cloud, _ = as_clouds(model, _prepare(model, shapes, **rows))
-    if len(cloud) < least:
-        raise InputError(f"points must be [n, {cloud.shape[-1]}], n at least {least}, got {described(shapes)}")
-    return explain(cloud)
+    listed, single = each_shape(model, shapes)
+    explained = []
+    for shape in listed:
+        rows = {"points": len(shape)} if isinstance(shape, Tensor | np.ndarray) else {}
+        cloud, _ = as_clouds(model, _prepare(model, shape, **rows))
+        if len(cloud) < least:
+            raise InputError(f"points must be [n, {cloud.shape[-1]}], n at least {least}, got {described(shape)}")
+        explained.append(explain(cloud))
+    return explained[0] if single else explained
 
 
 def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
@@ -158,6 +168,8 @@ def _prepares(model: nn.Module, points: Tensor | np.ndarray) -> bool:
 
 def _prepare(model: nn.Module, shape: Any, **reading: Any) -> Any:
     """The points of one shape for the model; an array that the model does not prepare is not changed."""
+    if isinstance(shape, Prepared):
+        return shape.points
     if isinstance(shape, Tensor | np.ndarray) and not _prepares(model, shape):
         return shape
     if not isinstance(model, Classifier):

@@ -19,12 +19,7 @@ from pointset import PointsetError
 from pointset.data import Mesh, sample_points
 from pointset.explain import AttentionMap
 from pointset.viz import Camera, draw_importance, draw_maps, export_cloud, make_page, save
-from pointset.viz.charts import (
-    Dot,
-    frontier,
-    pair_legend,
-    pair_styles,
-)
+from pointset.viz.charts import Dot, frontier, pair_legend, pair_styles
 from pointset.viz.color import attention_scale, scale_for, signed_scale
 from pointset.viz.confusion import RIGHT, WRONG, draw_confusions
 from pointset.viz.export import refined
