@@ -1,4 +1,4 @@
-"""The figures of the pages: accuracy against a cost, for each number of points, with the Pareto front."""
+"""The figures of the results pages: accuracy against a cost, for each number of points, with the Pareto front."""
 
 import hashlib
 import json
@@ -21,15 +21,15 @@ MARKERS = "osD^vPX*<>hpd8Hx+1234"
 FAINT = "#6b6b6b"
 
 SIZES = {"100 points": (100,), "1,000 points": (1000, 1024)}
-"""The panels of a figure, and the sizes of set that each shows."""
+"""Titles of the panels of a figure, and the numbers of points of the test sets in each panel."""
 DATA = "modelnet40_ply_hdf5_1024"
 TIMED = ("encoder_pooling_100", "frontier", "minutes_100", "five_minutes_100", "minutes_1000")
-"""Results from one machine, whose training times are comparable."""
+"""Experiments whose training times are comparable, because they are from one machine."""
 FLOOR = 60.0
-"""Accuracy in percent below which rows are named but not drawn, so that the others remain distinct."""
+"""Rows with a lower accuracy, in percent, are not drawn but named, so that the other rows remain distinct."""
 
 SEEDS = 3
-"""Rows with fewer seeds have no bar."""
+"""Rows with fewer seeds have no interval in the figure."""
 
 
 @dataclass(frozen=True)
@@ -87,16 +87,16 @@ def save_picture(
 
 @dataclass(frozen=True)
 class Figure:
-    """One cost of the rows."""
+    """A figure of accuracy against one cost."""
 
     title: str
     axis: str
     cost: Callable[[SavedRow], float | None]
     results: tuple[str, ...] | None = None
-    """Experiments whose rows it shows; all if None."""
+    """Names of the experiments whose rows are shown; None for all."""
 
     def dots(self, saved: Mapping[str, Saved], sizes: tuple[int, ...]) -> list[Dot]:
-        """The rows of these sizes, one dot each."""
+        """A dot for each row with one of these numbers of points."""
         shown = [row for row in all_rows(saved) if self.results is None or row.experiment in self.results]
         costs = [(row, self.cost(row)) for row in shown if row.points in sizes]
         rows = [row for row, cost in costs if cost is not None]
@@ -115,7 +115,7 @@ class Figure:
         ]
 
     def front(self, saved: Mapping[str, Saved], sizes: tuple[int, ...]) -> list[Dot]:
-        """The Pareto front of the dots above `FLOOR`, cheapest first."""
+        """The Pareto front of the dots above `FLOOR`, in the order of increasing cost."""
         return frontier([dot for dot in self.dots(saved, sizes) if dot.mean >= FLOOR])
 
     def digest(self, saved: Mapping[str, Saved]) -> str:
@@ -125,7 +125,7 @@ class Figure:
 
 
 def bar(row: SavedRow) -> tuple[float, float]:
-    """Ends of a row's 95 % interval; the mean, twice, for fewer than `SEEDS` seeds."""
+    """Ends of the 95 % interval of a row; both are the mean if it has fewer than `SEEDS` seeds."""
     return (row.low, row.high) if row.seeds >= SEEDS else (row.mean, row.mean)
 
 
@@ -142,7 +142,7 @@ FIGURES = {
 
 
 def short_label(row: SavedRow) -> str:
-    """Its label; the model's name where the label only adds options, as `head_dim=256`."""
+    """The label of a row, or the name of its model if the label only adds options such as `head_dim=256`."""
     options = row.label.removeprefix(row.name).split()
     return row.name if all("=" in option for option in options) else row.label
 
@@ -178,7 +178,7 @@ def draw(figure: Figure, saved: Mapping[str, Saved], file: Path) -> None:
 
 
 def left_out(dots: list[Dot]) -> str:
-    """Text on the rows of a panel that are not drawn."""
+    """Text that names the rows of a panel that are not drawn."""
     low = ", ".join(f"{dot.name} {dot.mean:.0f}" for dot in dots if dot.mean < FLOOR)
     return fill(f"Not drawn, below {FLOOR:.0f} %: {low}", 60) if low else ""
 
@@ -192,11 +192,12 @@ def written_digest(file: Path) -> str:
 
 
 def front_table(figure: Figure, saved: Mapping[str, Saved]) -> Iterator[str]:
-    """A table with the Pareto front of each number of points."""
+    """A table of the Pareto front for each number of points."""
     for title, sizes in SIZES.items():
         if lines := [(dot.name, short(dot.cost), f"{dot.mean:.1f}") for dot in figure.front(saved, sizes)]:
             yield (
-                f"Pareto front at {title}: no other row is as accurate at the same or a lower cost. The columns have "
-                "the model (with the experiment in brackets), the cost and the accuracy."
+                f"The table has the Pareto front at {title}: every other model with the same or a lower cost has a "
+                "lower accuracy. The columns have the model (with the experiment in brackets), the cost and the "
+                "accuracy."
             )
             yield study_table(lines, ("model", figure.axis, "accuracy %"), form="pipe")

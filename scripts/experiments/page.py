@@ -1,10 +1,10 @@
-"""Write scripts/experiments/README.md, pages/ and figures/ from the saved results, without running anything.
+"""Write scripts/experiments/README.md, pages/ and figures/ from the saved results. No experiment is run.
 
-python scripts/experiments/page.py                      # after something in results/ has changed
-python scripts/experiments/page.py --save runs/frontier # keep a finished comparison in results/frontier first
-python scripts/experiments/page.py --check              # is the page up to date?
+python scripts/experiments/page.py                      # after a change in results/
+python scripts/experiments/page.py --save runs/frontier # first copy a finished comparison to results/frontier
+python scripts/experiments/page.py --check              # report pages and figures that are out of date
 
-Studies that are not comparisons have their own text: every results/NAME/study.md becomes a page.
+Studies that are not made by `pointset compare` have a text of their own: each results/NAME/study.md becomes a page.
 """
 
 import re
@@ -21,57 +21,62 @@ from saved import FOLDER, PREDICTIONS, RESULTS, Saved, read_all, run, save
 from sections import SECTIONS, answer, grid, robustness
 
 READING = """\
-Unless a page states otherwise, results are for ModelNet40 (HDF5 clouds, 9,843 training and 2,468 official test shapes)
-with coordinates as inputs and without votes. Accuracy is measured after the last epoch on all test shapes and is given
-as mean ± standard deviation over seeds. Recipes and models were selected on a validation split of the training shapes.
-Significance is tested at the 5 % level over seeds and test shapes, for all pairs of models of a table
-([level and power](pages/levels.md)).
+Unless a page states otherwise, results are for ModelNet40 (HDF5 clouds, 9,843 training shapes and 2,468 official test
+shapes). The inputs are coordinates, and predictions are for one set of points per shape, not averaged over several sets
+(votes). The accuracy is measured after the last epoch on all test shapes and given as mean ± standard deviation over
+seeds. Recipes and models were selected on a validation split of the training shapes. Differences are tested at the 5 %
+level over seeds and test shapes, for all pairs of models of a table ([level and power](pages/levels.md)).
 
 A model is named ENCODER-POOLING: `isab16-pma` has induced set attention blocks (ISAB) with 16 inducing points and
-pooling by multihead attention (PMA); `none` means no encoder. The [README](../../README.md#models) lists the encoders
-and poolings with their papers.
+pooling by multihead attention (PMA). The encoder `none` passes the inputs on to the pooling. The
+[README](../../README.md#models) lists the encoders and poolings with their papers.
 
-The columns of the tables that `pointset compare` writes have these meanings:
+The tables that `pointset compare` writes have these columns:
 
 - `95 % interval`: confidence interval of the accuracy, over seeds and test shapes.
-- `against the best`: difference from the best row at the same number of points, if it is significant. Differences of
-  accuracies are in percentage points.
-- `published`, `against published`: the result of the paper. "agrees" means a difference of at most two standard errors;
-  other differences are given with their number of standard errors.
+- `against the best`: difference from the best row at the same number of points, in percentage points for accuracies, if
+  the difference is significant.
+- `published`: result of the paper.
+- `against published`: difference from the result of the paper, with its number of standard errors. "agrees" means a
+  difference of at most two standard errors.
 - `points`: number of points of the test sets.
 - `mean-class %`: mean of the accuracies of the classes.
 - `ECE %`: expected calibration error.
 - `M mult-adds`: millions of multiply-adds in the matrix products for one set.
-- `ms a set`: latency for one set.
+- `ms a set`: latency for one set in milliseconds.
 - `step MB`: peak memory of a training step.
-- `train s`: training time in seconds, mean over seeds, on a shared machine. It is comparable within a table only.
+- `train s`: training time in seconds on a shared machine, mean over seeds. Times are comparable only within a table.
 
 The minimum detectable difference of two models is the smallest difference that is significant with the given number of
-seeds and test shapes. Attention form `reference` is that of the Set Transformer's released code, and `paper` is
-equation 6 of the paper. Runs with `bfloat16` compute matrix products in bfloat16.
+seeds and test shapes. Attention blocks have one of two forms: `reference` is that of the Set Transformer's released
+code, and `paper` is that of equation 6 of the paper. Runs with `bfloat16` compute matrix products in bfloat16.
 
 [The research log](NOTES.md) has ablations and negative results."""
 MADE = (
-    "`python scripts/experiments/page.py` generates these pages from [`results/`](results). "
-    "`pointset compare FILE` runs an experiment. The table lists the files and titles of all experiments."
+    "`pointset compare FILE` runs an experiment. The table lists the files and titles of all experiments. `python "
+    "scripts/experiments/page.py` generates this page and those in `pages/` from the results in [`results/`](results)."
 )
 COLUMNS = "The columns are defined under [How to read the tables](README.md#how-to-read-the-tables)."
 PAGES = "pages"
 LINK_HERE = re.compile(r"\]\((?!https?:|#)")
-"""A link to a file of this folder, which is above that of the pages."""
+"""A relative link. Texts have links relative to this folder; `render` changes those in `pages/`."""
 app = cyclopts.App(name="page.py", help=__doc__, result_action="return_value")
 
 
 @app.default
 def page(
     *,
-    save_: Annotated[Path | None, Parameter(name="--save", help="Folder of a finished comparison to keep.")] = None,
-    name: Annotated[str, Parameter(help="Name to keep it under; default: the folder's name.")] = "",
-    note: Annotated[tuple[str, ...], Parameter(help="A sentence to print below its table; repeatable.")] = (),
-    check: Annotated[bool, Parameter(help="Write nothing; exit code 1 if page or figures are not up to date.")] = False,
-    folder: Annotated[Path, Parameter(help="Folder of the page, which contains results/.")] = FOLDER,
+    save_: Annotated[
+        Path | None, Parameter(name="--save", help="Folder of a finished comparison to copy to results/.")
+    ] = None,
+    name: Annotated[str, Parameter(help="Name in results/; default: the name of the folder.")] = "",
+    note: Annotated[
+        tuple[str, ...], Parameter(help="Sentence below the table of the saved comparison; repeatable.")
+    ] = (),
+    check: Annotated[bool, Parameter(help="Write nothing; exit with 1 if a page or a figure is out of date.")] = False,
+    folder: Annotated[Path, Parameter(help="Folder with README.md and results/.")] = FOLDER,
 ) -> int:
-    """Write the page."""
+    """Write the pages and figures, or check them."""
     if save_ is not None:
         print(save(save_, name or save_.resolve().name, note, folder / "results"))
     if check:
@@ -83,7 +88,7 @@ def page(
 
 
 def write(folder: Path) -> None:
-    """Write the pages, and the figures that have changed."""
+    """Write the pages and figures that are out of date; delete pages without results."""
     saved, pages = read_all(folder / "results"), render(read_all(folder / "results"))
     for name in outdated(folder):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -96,7 +101,7 @@ def write(folder: Path) -> None:
 
 
 def outdated(folder: Path) -> list[str]:
-    """Names of the pages and figures that are out of date: others than the saved rows give, or of no result."""
+    """Names of the pages and figures that differ from those of the saved results, and of pages without results."""
     saved = read_all(folder / "results")
     pages = render(saved)
     there = {f"{PAGES}/{file.name}": file.read_text(encoding="utf-8") for file in (folder / PAGES).glob("*.md")}
@@ -106,7 +111,7 @@ def outdated(folder: Path) -> list[str]:
 
 
 def render(saved: Mapping[str, Saved]) -> dict[str, str]:
-    """The pages by name: README.md with the answer and the contents, and one for each section and study."""
+    """The pages by name: README.md with the main results and the contents, and one page for each section and study."""
     pages: dict[str, list[str]] = {}
     for section in SECTIONS:
         parts = [f"# {section.title}", *([section.text] if section.text else [])]
@@ -133,7 +138,7 @@ def _slug(title: str) -> str:
 
 
 def _contents(pages: Mapping[str, Sequence[str]]) -> str:
-    """A line for each page, with the results on it."""
+    """A line for each page, with the titles of the experiments on it."""
     lines = []
     for name, parts in pages.items():
         inside = [part.removeprefix("## ").partition(" (`")[0] for part in parts if part.startswith("## ")]
@@ -143,7 +148,7 @@ def _contents(pages: Mapping[str, Sequence[str]]) -> str:
 
 
 def _experiments() -> str:
-    """A table of all experiments: the file, whose first lines state its purpose, and the title."""
+    """A table of all experiments: the file (its first lines state the purpose) and the title."""
     titles = {
         file: tomllib.loads(file.read_text(encoding="utf-8"))["title"]
         for file in sorted(FOLDER.rglob("*.toml"))

@@ -1,13 +1,15 @@
-"""Saved results of comparisons: files of a comparison's folder that are kept in results/ and read for the pages.
+"""Saved results of comparisons, from which page.py generates the pages.
 
-results/NAME has these files:
+`save` copies or writes these files of a finished comparison to results/NAME:
 
-- table.md: the table of the comparison and the sentences below it; results.csv: its runs, as the comparison wrote them;
-- robustness.csv, if the comparison measured robustness;
-- about.json: command, commit, machine, and the values of each row that the pages use;
-- predictions.npz, for classifiers: `predicted` [runs, shapes], the predicted class of each test shape in the order of
-  the lines of results.csv, and `labels` [shapes];
-- reading.md, optional: a discussion of the table.
+- table.md: the table of the comparison and the sentences below it.
+- results.csv: a line for each run.
+- robustness.csv, if the comparison measured robustness.
+- about.json: command, commit and machine, and the values of each row of the table that the pages use.
+- predictions.npz, for classifiers: `predicted` [runs, shapes] has the predicted class of each test shape, with the runs
+  in the order of the lines of results.csv; `labels` [shapes] has the true classes.
+
+A discussion of the table can be added as reading.md.
 """
 
 import json
@@ -34,7 +36,7 @@ from pointset.evaluation import Cost
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
 PRIVATE = ("--out", "--workers")
-"""Options of a command that change no result."""
+"""Options of `pointset compare` that do not change the results."""
 TABLES = ("table.md", "results.csv", "robustness.csv")
 RESULTS_JSON = "results.json"
 PREDICTIONS = "predictions.npz"
@@ -46,33 +48,34 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class SavedRow:
-    """One row of a saved comparison of classifiers."""
+    """One row of the table of a saved comparison of classifiers."""
 
     experiment: str
     label: str
     name: str
-    """The zoo's."""
+    """Name in the zoo, without options."""
     points: int
     seeds: int
     mean: float
-    """Of the accuracy over seeds, 0 to 1."""
+    """Mean accuracy over seeds, 0 to 1."""
     deviation: float | None
     low: float
-    """Where the 95 % interval begins; the mean of a single seed."""
+    """Lower end of the 95 % interval; the mean if there is a single seed."""
     high: float
     parameters: int
     multiply_adds: int | None
-    """None for a baseline, as is the latency."""
+    """None for a baseline, which has no latency either."""
     latency_ms: float | None
     seconds: float
     level: tuple[str, ...]
-    """Labels of the rows of this size that do not differ significantly from it, or whose only runs do not."""
+    """Labels of the rows at the same number of points that do not differ significantly from this row. Rows with a
+    single seed are compared by their runs."""
     step_memory_mb: float | None = None
-    """Of comparisons that measured it."""
+    """None if the comparison did not measure it."""
 
     @property
     def parts(self) -> tuple[str, str]:
-        """Encoder and pooling; a whole model has no pooling."""
+        """Encoder and pooling; the pooling is empty for a model that is not made of both."""
         encoder, _, pooling = self.name.partition("-")
         return encoder, pooling
 
@@ -87,18 +90,18 @@ class Saved:
 
     @property
     def rows(self) -> list[SavedRow]:
-        """Its rows, in their order; none of a task other than classification."""
+        """The rows of the table, in their order; empty for tasks other than classification."""
         given = ({**row, "level": tuple(row["level"])} for row in self.about["rows"])
         return [SavedRow(experiment=self.name, **row) for row in given]
 
     @property
     def table(self) -> str:
-        """Its table, as Markdown."""
+        """The table and the sentences below it, as Markdown."""
         return (self.folder / "table.md").read_text(encoding="utf-8").strip()
 
     @property
     def reading(self) -> list[str]:
-        """The discussion of the table as Markdown, with links from the page; empty without reading.md."""
+        """The discussion of the table, as Markdown; empty without reading.md."""
         file = self.folder / "reading.md"
         return [file.read_text(encoding="utf-8").strip()] if file.exists() else []
 
@@ -113,16 +116,16 @@ def read_all(results: Path = RESULTS) -> dict[str, Saved]:
 
 
 def save(comparison: Path, name: str, notes: tuple[str, ...] = (), results: Path = RESULTS) -> Path:
-    """Copy the results of a comparison's folder that the pages use to results/NAME, and return that folder.
+    """Copy the results of a finished comparison to results/NAME, and return that folder.
 
     Args:
-        comparison: the folder.
-        name: the name of the folder in `results`.
-        notes: sentences that the page prints below the table.
-        results: where results are kept, beside the experiments' files.
+        comparison: folder of the comparison.
+        name: name of the new folder in `results`.
+        notes: sentences that the page has below the table.
+        results: folder of all saved results.
 
     Raises:
-        PointsetError: the folder has no finished comparison, or some of its runs failed.
+        PointsetError: the folder has no finished comparison, or at least one of its runs failed.
     """
     content, kept = _finished(comparison), results / name
     date = datetime.fromtimestamp((comparison / RESULTS_JSON).stat().st_mtime, UTC).date().isoformat()
@@ -145,26 +148,26 @@ def _keep_predictions(comparison: Path, content: Mapping[str, Any], kept: Path) 
     runs = [np.load(comparison / "runs" / name / PREDICTIONS) for name in names]
     labels = runs[0]["labels"]
     if any(not np.array_equal(run["labels"], labels) for run in runs):
-        raise PointsetError(f"the runs in {comparison} have different test shapes: start their command again")
+        raise PointsetError(f"the runs in {comparison} have different test shapes: run the comparison again")
     predicted = np.stack([run["logits"].argmax(axis=1) for run in runs]).astype(np.uint8)
     np.savez_compressed(kept / PREDICTIONS, predicted=predicted, labels=labels)
 
 
 def _finished(comparison: Path) -> dict[str, Any]:
-    """The content of the results.json of a finished comparison."""
+    """Return the content of results.json; raise a PointsetError if the comparison is not finished."""
     file = comparison / RESULTS_JSON
     if not file.exists():
         raise PointsetError(f"{comparison} has no {RESULTS_JSON}: give the folder of a finished comparison")
     content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     if failed := content["failures"]:
         raise PointsetError(
-            f"{comparison} has {len(failed)} runs that failed, {failed[0]['model']} first: start its command again"
+            f"{len(failed)} runs in {comparison} failed, the first of {failed[0]['model']}: run the comparison again"
         )
     return content
 
 
 def _origin(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Title, data, command, commit and machine of a results.json."""
+    """Title, data, command, commit, machine, threads and precision of the content of results.json."""
     configuration = content["configuration"]
     commits = [one["commit"] or f"pointset {one['versions']['pointset']}" for one in content["origins"]]
     machines = [one["machine"] for one in content["origins"]]
@@ -181,7 +184,7 @@ def _origin(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of a results.json, as `SavedRow` has them; none of a task other than classification."""
+    """The fields of `SavedRow` for each row of results.json; empty for tasks other than classification."""
     configuration = content["configuration"]
     if configuration["task"] != CLASSIFICATION:
         return []
@@ -225,7 +228,7 @@ def write_study(name: str, rows: Sequence[Mapping[str, Any]], tables: Iterable[s
 
 
 def kept_rows(name: str) -> list[dict[str, str]]:
-    """The lines of results.csv of a study that may be unfinished."""
+    """The rows of a study in results.csv; empty if the file does not exist yet."""
     file = RESULTS / name / "results.csv"
     return read_csv(file) if file.exists() else []
 
@@ -261,13 +264,13 @@ def write_json(file: Path, content: Any) -> None:
 
 
 def study_table(lines: Iterable[Sequence[str]], heads: Sequence[str], left: int = 1, form: str = "github") -> str:
-    """A Markdown table whose first columns are text, and the others numbers."""
+    """A Markdown table: the first `left` columns are aligned to the left, the others to the right."""
     align = ["left" if column < left else "right" for column in range(len(heads))]
     return tabulate(lines, heads, tablefmt=form, disable_numparse=True, colalign=align)
 
 
 def run(app: App) -> int:
-    """Run a script; exit code 2, with one sentence, for a mistake."""
+    """Run a script; for a PointsetError, print its message and return 2."""
     try:
         return app() or 0
     except PointsetError as error:
@@ -276,12 +279,12 @@ def run(app: App) -> int:
 
 
 def short(cost: float) -> str:
-    """A number with one digit behind the point; below 1, with two significant ones."""
+    """The number with one decimal; with two significant digits if it is below 1."""
     return f"{cost:,.1f}" if cost >= 1 else f"{cost:.2g}"
 
 
 def repeated(command: str) -> str:
-    """A command as others can repeat it: without its output folder, and with a placeholder for the data folder."""
+    """The command without output folder and number of workers, and with a placeholder for the data folder."""
     words, kept = shlex.split(command), []
     for before, word in zip(["", *words], words, strict=False):
         if before in PRIVATE or word.partition("=")[0] in PRIVATE:
