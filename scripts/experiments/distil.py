@@ -2,8 +2,8 @@
 
 python scripts/experiments/distil.py scripts/experiments/near128.toml isab-shifts128 runs/near/runs/* --run runs/mine
 
-Teachers see the same augmented sets as the student (Beyer et al. 2022, "a good teacher is patient and consistent"),
-without noise on their local features. The data are those of the teachers.
+The teachers get the same augmented sets as the student (Beyer et al. 2022, "a good teacher is patient and consistent"),
+without noise on the local features. The student is trained on the dataset of the teachers.
 """
 
 import sys
@@ -33,7 +33,7 @@ app = cyclopts.App(name="distil.py", help=__doc__, result_action="return_value")
 
 
 class Distillation(Classification):
-    """loss = (1 - share) * cross entropy of the labels + share * cross entropy of the teachers' mean probabilities."""
+    """Loss (1 - share) CE(labels) + share CE(mean probabilities of the teachers), where CE is the cross entropy."""
 
     def __init__(
         self, train: PointSets, recipe: Recipe, seed: int, teachers: Sequence[nn.Module], share: float
@@ -58,11 +58,11 @@ def distil(
     /,
     *,
     run: Path,
-    share: Annotated[float, Parameter(help="Of the loss, that teachers have.")] = 0.7,
-    epochs: Annotated[int | None, Parameter(help="Instead of those of the experiment.")] = None,
+    share: Annotated[float, Parameter(help="Weight of the teachers in the loss.")] = 0.7,
+    epochs: Annotated[int | None, Parameter(help="Number of epochs; default: that of the experiment.")] = None,
     seed: int = 0,
 ) -> None:
-    """Train the row of an experiment with the teachers (finished runs), and test it."""
+    """Train the model of one row of an experiment with teachers (folders of finished runs), and test it."""
     content = tomllib.loads(experiment.read_text(encoding="utf-8"))
     entry = next(entry for entry in map(Entry.of, content["models"]) if entry.label == row)
     changes: dict[str, Any] = {} if epochs is None else {"epochs": epochs}

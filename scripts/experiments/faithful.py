@@ -1,4 +1,4 @@
-"""Faithfulness of explanations: deletion and insertion over test shapes, for pretrained models.
+"""Measure the faithfulness of explanations of pretrained models by deletion and insertion on test shapes.
 
 python scripts/experiments/faithful.py path/to/modelnet40_ply_hdf5    # writes results/faithful/
 """
@@ -24,14 +24,14 @@ app = cyclopts.App(name="faithful.py", help=__doc__, result_action="return_value
 
 @app.default
 def faithful(
-    data: str, *, shapes: Annotated[int, Parameter(help="Test shapes, spread over all classes.")] = 80
+    data: str, *, shapes: Annotated[int, Parameter(help="Number of test shapes, spread over all classes.")] = 80
 ) -> None:
-    """Check all explanations of the models, and write the areas and their tables for the results page."""
+    """Measure all explanations of the models, and write the areas under the curves and their tables."""
     rows = list[dict[str, Any]]()
     for name in MODELS:
         model = pointset.load_model(f"{name}.{TRAINED_ON}")
         test = pointset.load_dataset(data, split="test", points=POINTS, normalize=model.preparation.normalize)
-        test = test.with_local_features(model.local_features)  # of the whole clouds, and held when points are removed
+        test = test.with_local_features(model.local_features)  # of whole clouds, kept if points are removed
         chosen = np.linspace(0, len(test) - 1, shapes).astype(int)
         curves = check_explanations(model, [test.points[index] for index in chosen])
         for explanation, by in curves.items():

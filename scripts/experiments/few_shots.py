@@ -2,8 +2,9 @@
 
 python scripts/experiments/few_shots.py path/to/modelnet40_ply_hdf5    # writes results/few_shots/
 
-Shots are from the training split and queries from the test split, as in Point-BERT (arXiv 2111.14819). Episode s is
-sampled with seed s: 5 classes are the first of 10, and 10 shots the first of 20. The same command continues a run.
+Shots (training shapes) are from the training split and queries (test shapes) from the test split, as in Point-BERT
+(arXiv 2111.14819). Episode s is sampled with seed s: episodes with 5 classes have the first 5 of 10 classes, and
+episodes with 10 shots the first 10 of 20 shots. The same command continues an interrupted run.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +36,8 @@ STEPS = 100
 SCRATCH, ROWS = f"network, {STEPS} steps from scratch", "SVM on embeddings, other 30 classes"
 BOTH = "SVM on features, surface and embeddings"
 METHODS = ((CLASSICAL, "all 40"), (SCRATCH, "all 40"), *((name, "10 unseen") for name in (CLASSICAL, ROWS, BOTH)))
-"""Methods, and the classes that episodes are drawn from; the 10 are the last of a permutation with seed 0."""
+"""Methods, and the classes from which episodes are sampled. The 10 unseen classes are the last of a permutation with
+seed 0."""
 FIELDS = ("method", "classes", "ways", "shots", "seed", "accuracy")
 PUBLISHED = ["NPNet, training-free, published", "all 40", "92.0", "93.2", "82.5", "87.6"]
 Where = tuple[Tensor, Tensor]
@@ -44,7 +46,7 @@ Extractor = Callable[[PointSets], list[Tensor]]
 
 
 def episodes(train: PointSets, test: PointSets, classes: np.ndarray) -> Iterator[tuple[Any, ...]]:
-    """Ways, shots, seed, classes and `Where` of every episode."""
+    """Yield ways, shots, seed, classes and `Where` of every episode."""
     for seed in range(EPISODES):
         rng = np.random.default_rng(seed)
         chosen = rng.permutation(classes)[:10].tolist()
@@ -56,14 +58,14 @@ def episodes(train: PointSets, test: PointSets, classes: np.ndarray) -> Iterator
 
 
 def rows_of(extract: Extractor, sets: PointSets, needed: Sequence[Tensor]) -> list[Tensor]:
-    """Blocks [N, width] of rows, filled for the shapes that are needed."""
+    """Return blocks [N, width] of feature vectors, which are 0 for shapes that are not needed."""
     indices = torch.cat([*needed]).unique()
     blocks = extract(sets.subset(indices))
     return [block.new_zeros(len(sets), block.shape[1]).index_copy(0, indices, block) for block in blocks]
 
 
 def classify_rows(blocks: Sequence[list[Tensor]], labels: Tensor, where: Where) -> Tensor:
-    """Classes of the queries by a support vector machine on rows."""
+    """Return the classes of the queries that a support vector machine on feature vectors predicts."""
     shots, queries = (torch.cat(side, dim=1)[rows] for side, rows in zip(blocks, where, strict=True))
     baseline: Any = create_model(CLASSICAL, classes=int(labels.max()) + 1).model
     head = baseline.head
@@ -72,7 +74,7 @@ def classify_rows(blocks: Sequence[list[Tensor]], labels: Tensor, where: Where) 
 
 
 def fit_and_classify(train: PointSets, test: PointSets, classes: list[int], where: Where) -> Tensor:
-    """Classes of the queries, among those of the episode, by a network that is trained on the shots alone."""
+    """Return the classes of the queries that a network predicts. It is trained on the shots of the episode alone."""
     shots, chosen = train.subset(where[0]), torch.tensor(classes)
     network = create_model(NETWORK, classes=len(train.classes), options=OPTIONS)
     model = fit(network, shots, transfer_recipe(shots, steps=STEPS), progress=False).model
@@ -80,7 +82,7 @@ def fit_and_classify(train: PointSets, test: PointSets, classes: list[int], wher
 
 
 def extractor(method: str, train: PointSets, unseen: np.ndarray, run: Path) -> Extractor:
-    """What gives the blocks of rows of a method; the network is trained first."""
+    """Return the function that computes the blocks of feature vectors of a method, after training its network."""
     if method == BOTH:
         parts = [extractor(name, train, unseen, run) for name in (CLASSICAL, ROWS)]
         return lambda sets: [block for part in parts for block in part(sets)]
@@ -96,7 +98,7 @@ def extractor(method: str, train: PointSets, unseen: np.ndarray, run: Path) -> E
 
 
 def measure(method: str, drawn_from: str, train: PointSets, test: PointSets, run: Path) -> None:
-    """Run the episodes of one method that are missing in results.csv."""
+    """Run the episodes of one method that results.csv does not have yet."""
     mixed, done = np.random.default_rng(0).permutation(40), {tuple(row.values())[:5] for row in kept_rows(NAME)}
     drawn = episodes(train, test, mixed[-10:] if drawn_from == "10 unseen" else np.arange(40))
     todo = [one for one in drawn if (method, drawn_from, *map(str, one[:3])) not in done]
@@ -121,7 +123,7 @@ def table() -> str:
 
 
 def few_shots(data: str, *, run: Path = Path("runs/few_shots")) -> None:
-    """Run all episodes, and write the table; `run` keeps the network of the 30 classes."""
+    """Run all episodes, and write the table. `run` is the folder for the network of the 30 classes."""
     options: dict[str, Any] = {"normalize": "center-standardize", "progress": False}
     train, test = (load_dataset(data, split, 1024, **options) for split in ("train", "test"))
     for method, drawn_from in METHODS:

@@ -1,10 +1,11 @@
-"""Compare the accuracy that `pointset train` reports with the accuracy on unseen objects, if files show objects often.
+"""Compare the accuracy that `pointset train` reports with that on unseen objects, if several files show one object.
 
 python scripts/experiments/groups.py path/to/labeled_db path/to/modelnet9_obj path/to/modelnet40_ply_hdf5 \
     [--first 0] [--count 24]    # writes results/groups/folders_0.csv
 
-Each number seeds one folder: its objects, how often each occurs and in which form, and the form of the file names.
-Candidates are the classical ones. Groups are inferred from file names, see `pointset.data.groups`.
+Each number from `--first` on is the seed of one simulated folder. The seed determines the objects, the number and the
+kind of files per object, and the form of the file names. The candidates of the model selection have no pretrained
+networks. Groups are inferred from file names, see `pointset.data.groups`.
 """
 
 import hashlib
@@ -27,18 +28,18 @@ Draw = np.random.Generator
 
 
 def scaled(points: Cloud) -> Cloud:
-    """Points about 0 within a cube of sides 2."""
+    """The points, centred and scaled to fit into a cube of side 2."""
     centred = points - points.mean(axis=0)
     return centred / np.abs(centred).max()
 
 
 def some(points: Cloud, draw: Draw) -> Cloud:
-    """Some of the points."""
+    """`POINTS` of the points, or all if there are fewer, in random order."""
     return points[draw.permutation(len(points))[:POINTS]]
 
 
 def seen_from(points: Cloud, azimuth: float, height: float, draw: Draw) -> Cloud:
-    """The points that a camera sees from one side."""
+    """`POINTS` of the points that are visible from a direction, given by azimuth and slope."""
     cells = 40 if len(points) > 2000 else 16
     towards = np.array([np.cos(azimuth), np.sin(azimuth), height]) / (1 + height**2) ** 0.5
     across = np.cross(towards, [0, 0, 1.0])
@@ -51,7 +52,7 @@ def seen_from(points: Cloud, azimuth: float, height: float, draw: Draw) -> Cloud
 
 
 def about(axis: int, angle: Any) -> Cloud:
-    """The rotation about an axis, or one for each of several angles."""
+    """The rotation matrix about an axis, or a matrix for each of several angles."""
     cos, sin = np.cos(angle), np.sin(angle)
     one, other = (place for place in range(3) if place != axis)
     turn = np.zeros((*np.shape(angle), 3, 3))
@@ -62,24 +63,24 @@ def about(axis: int, angle: Any) -> Cloud:
 
 
 def views(dense: Cloud, share: float, draw: Draw) -> Cloud:
-    """Seen from somewhere around it."""
+    """A partial view of the object, from a direction around it."""
     return seen_from(dense, 2 * np.pi * share, draw.uniform(0.2, 0.8), draw)
 
 
 def swung(dense: Cloud, share: float, draw: Draw) -> Cloud:
-    """Its upper part swings forwards and backwards."""
+    """The object with its upper part bent forwards or backwards."""
     own = scaled(some(dense, draw))
     bent = 0.7 * np.sin(2 * np.pi * share) / (1 + np.exp(-8 * own[:, 2]))
     return np.einsum("nij,nj->ni", about(0, bent), own)
 
 
 def noisy(dense: Cloud, share: float, draw: Draw) -> Cloud:
-    """Sampled again, with noise."""
+    """A new random sample of the points, with noise."""
     return scaled(some(dense, draw)) + draw.normal(size=(min(POINTS, len(dense)), 3)) * 0.015
 
 
 def turned(dense: Cloud, share: float, draw: Draw) -> Cloud:
-    """Sampled again and rotated at random."""
+    """A new random sample of the points, rotated at random."""
     turn = np.linalg.qr(draw.normal(size=(3, 3)))[0]
     return some(dense, draw) @ (turn * np.linalg.det(turn))
 
@@ -88,7 +89,7 @@ KINDS = (views, swung, noisy, turned)
 
 
 def code(number: int) -> str:
-    """A hexadecimal name."""
+    """A hexadecimal file name."""
     return hashlib.md5(str(number).encode()).hexdigest()[:8]
 
 
@@ -102,11 +103,11 @@ NAMES: dict[str, Callable[[str, int, int, int, int], str]] = {
     "IMG_0042 in order": lambda c, o, v, n, r: f"IMG_{n:05}",
     "3f9a41c2": lambda c, o, v, n, r: code(r),
 }
-"""Forms of file names; the first five name the object."""
+"""Forms of file names. The first six contain the number or the code of the object."""
 
 
 def make_sets(objects: list[tuple[str, Cloud]], sets: dict[str, Any], draw: Draw, most: int = 99) -> pointset.PointSets:
-    """The files of some objects, at most `most` of each."""
+    """The files of the objects as a dataset, at most `most` files per object."""
     clouds, labels, names = list[Cloud](), list[str](), list[str]()
     for number, (label, dense) in enumerate(objects):
         low, high = sets["files"]
@@ -131,7 +132,7 @@ class Objects:
         self.release = pointset.load_dataset(release, normalize="none", progress=False)
 
     def of(self, source: str, draw: Draw) -> dict[str, list[Cloud]]:
-        """The points of objects of some classes, in random order."""
+        """The clouds of the objects of a source by class, in random order; of ModelNet40, some classes at random."""
         found: dict[str, list[Cloud]] = {}
         if source == "ModelNet40":
             labels = self.release.labels.numpy()
@@ -150,7 +151,7 @@ class Objects:
 
 
 def folder(number: int, objects: Objects) -> dict[str, Any]:
-    """Return the accuracy that is reported for a folder, and that on unseen objects."""
+    """Return a row of the table: the reported accuracy for a folder, and the accuracy on unseen objects."""
     draw = np.random.default_rng([48, number])
     rounds, place = divmod(number, len(NAMES))
     naming = [*NAMES][np.random.default_rng([49, rounds]).permutation(len(NAMES))[place]]
@@ -187,8 +188,8 @@ def folder(number: int, objects: Objects) -> dict[str, Any]:
 
 
 def main(labeled: Path, simplified: Path, release: Path, *, first: int = 0, count: int = 24) -> None:
-    """Write the table."""
-    selection.SVM_MODEL = "features+surface-svm"  # the embeddings have seen the shapes
+    """Simulate the folders, and write the table."""
+    selection.SVM_MODEL = "features+surface-svm"  # without embeddings, whose networks were trained on ModelNet40
     objects, rows = Objects(labeled, simplified, release), list[dict[str, Any]]()
     for number in range(first, first + count):
         rows.append(folder(number, objects))

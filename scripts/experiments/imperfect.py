@@ -1,10 +1,10 @@
-"""Train a network with local features on imperfect copies of whole clouds, as dumlp16-max+dumlp16.modelnet40-1024.
+"""Train dumlp16-max+dumlp16.modelnet40-1024: a network with local features, on imperfect copies of whole clouds.
 
     python scripts/experiments/imperfect.py path/to/modelnet40_ply_hdf5 --run runs/imperfect
 
-`pointset train --augment thin crop ...` computes local features from each augmented set of 64 to 320 points. Here whole
-clouds of 1,024 points are augmented (three copies of each shape), and local features are computed from each copy, as at
-inference; 0.6 of the sets are sampled from copies. Results: "Imperfect clouds" in NOTES.md.
+`pointset train --augment thin crop ...` computes local features from each augmented set of 64 to 320 points. This
+script augments whole clouds of 1,024 points (three copies of each shape) and computes local features from each copy, as
+at inference. A training set is sampled from a copy with a probability of 0.6. Results: "Imperfect clouds" in NOTES.md.
 """
 
 import sys
@@ -23,9 +23,10 @@ from pointset import PointSets, Recipe, create_model, fit, load_dataset
 from pointset.data import augmentation_from_names
 
 COPIES = 3
-"""Copies of each shape."""
+"""Number of imperfect copies of each shape."""
 WHOLE = 0.4
-"""Share of the sets that are sampled from the shape itself; a copy may also be unchanged."""
+"""Probability that a training set is sampled from the original cloud and not from a copy. Some copies are unchanged,
+because each augmentation is applied with a probability."""
 AT_ONCE = 256
 IMPERFECTIONS = ("thin", "crop", "uneven", "background")
 OPTIONS = support.OPTIONS.changed({"local_feature_noise": 0.15})
@@ -45,7 +46,7 @@ app = cyclopts.App(name="imperfect.py", help=__doc__, result_action="return_valu
 
 
 class CopiedSets(PointSets):
-    """Sets whose training view is drawn from the shapes and from their copies, which follow them in the cache."""
+    """Sets that are sampled in training from the shapes and from their copies. The copies follow them in the cache."""
 
     def draw_indices(
         self, indices: torch.Tensor | Sequence[int], generator: torch.Generator, size: int | None = None
@@ -63,7 +64,7 @@ class CopiedSets(PointSets):
 
 
 def with_copies(sets: PointSets, seed: int) -> CopiedSets:
-    """Return the same shapes, of one size, with imperfect copies of their clouds."""
+    """Return the same shapes with imperfect copies of their clouds. All clouds must have the same number of points."""
     cache, augment = sets.point_cache, augmentation_from_names(IMPERFECTIONS, sets.up)
     blocks: list[ndarray] = [cache.points]
     for copy in range(COPIES):
@@ -86,9 +87,9 @@ def main(data: Path, *, run: Path, seed: int = 0) -> None:
     """Train the network.
 
     Args:
-        data: ModelNet40 as released in HDF5 files, clouds of 1,024 points.
+        data: folder with the HDF5 release of ModelNet40.
         run: folder of the run.
-        seed: of copies, weights and training.
+        seed: seed of the copies, the initial weights and the training.
     """
     train = with_copies(load_dataset(data, points=1024, normalize="standardize"), seed)
     model = create_model("dumlp16-max+dumlp16", train.classes, OPTIONS, seed=seed)

@@ -2,8 +2,8 @@
 
 python scripts/experiments/learning_curves.py path/to/modelnet40_ply_hdf5 path/to/labeled_db  # results/learning_curves/
 
-ModelNet40 is tested on every second shape of its test split, labeled_db on ten shapes of each class. The same command
-continues an interrupted run: a line of results.csv is one fit.
+Models for ModelNet40 are tested on every second shape of its test split, and models for labeled_db on ten shapes per
+class. Each line of results.csv is one fitted model, and the same command continues an interrupted run.
 """
 
 import time
@@ -26,14 +26,14 @@ from pointset.training import transfer_recipe
 
 NAME, CLASSICAL, TESTED = "learning_curves", "features+surface-svm", 10
 SHAPES = {"labeled_db": ((1, 2, 5, 10), 2), "modelnet40": ((5, 10, 20), 1)}
-"""Training shapes of each class, and draws."""
+"""Numbers of training shapes per class, and number of random draws, for each dataset."""
 SCRATCH, PRODUCT, CHOICE = "network from scratch", f"network from scratch x {CLASSICAL}", "pointset train"
 METHODS = ("features-svm", "surface-svm", CLASSICAL, SCRATCH, PRODUCT, "embedding-svm", CHOICE)
 FIELDS = ("data", "draw", "shapes", "method", "accuracy", "seconds", "chosen")
 
 
 def split(sets: PointSets, draw: int, shapes: int) -> tuple[PointSets, PointSets]:
-    """Return training and test shapes: `shapes` and `TESTED` per class. Smaller draws are subsets of larger ones."""
+    """Return `shapes` training shapes and `TESTED` test shapes per class. Smaller draws are subsets of larger draws."""
     generator = np.random.default_rng(draw)
     orders = [generator.permutation(np.flatnonzero(sets.labels == label)) for label in sets.labels.unique()]
     inside, outside = (
@@ -44,7 +44,7 @@ def split(sets: PointSets, draw: int, shapes: int) -> tuple[PointSets, PointSets
 
 
 def fitted(method: str, train: PointSets, seed: int) -> tuple[Any, str]:
-    """Return a model fitted by one of the methods, and the name of the selected candidate."""
+    """Return a model that is fitted by a method, and the name of the selected candidate if the method selects one."""
     if method == CHOICE:
         choice = select_model(train, seed=seed, progress=False)
         return choice.fitted.model, choice.name
@@ -56,7 +56,7 @@ def fitted(method: str, train: PointSets, seed: int) -> tuple[Any, str]:
 
 
 def measure(name: str, sets: Callable[[int, int], tuple[PointSets, PointSets]]) -> None:
-    """Fit and test the models that are missing in results.csv for one dataset."""
+    """Fit and test the models for one dataset that results.csv does not have yet."""
     counts, draws = SHAPES[name]
     done = {(row["data"], int(row["draw"]), int(row["shapes"])) for row in kept_rows(NAME) if row["method"] == CHOICE}
     for draw, shapes in ((draw, shapes) for draw in range(draws) for shapes in counts):
@@ -88,7 +88,7 @@ def table(name: str) -> str:
 
 
 def learning_curves(modelnet40: Path, labeled_db: Path) -> None:
-    """Run all fits and write the tables."""
+    """Fit and test all models, and write the tables."""
     own = load(labeled_db)
     measure("labeled_db", partial(split, own))
     options: dict[str, Any] = {"normalize": "center-standardize", "progress": False}

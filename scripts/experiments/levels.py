@@ -1,12 +1,16 @@
-"""Level and power of rules for significant differences between models.
+"""Measure level and power of rules for significant differences between models by simulation.
 
-Tables of simulated runs: each item, each model on each item, each seed and each answer has a random effect, and a run
-is right if their sum is positive. Significant differences between equally good models are errors (level, family-wise:
-any pair of a table); with one model that is truly better, the share of its pairs that are found is the power. All rules
-are computed for many tables at once; `pointset.comparison.statistics` has the chosen one, and a test compares the two.
+A simulated table has the predictions of several models, with several seeds each, for a number of items (test shapes).
+There is a random effect for each item, for each pair of model and item, for each run, and for each prediction. A
+prediction is correct if the sum of its effects and a constant is positive.
 
-python scripts/experiments/levels.py                    # writes results/levels/ and figures/levels.svg: 7 CPU minutes
-python scripts/experiments/levels.py --tables 100       # a quick look, written nowhere
+The level of a rule is the share of tables of equally accurate models in which it calls at least one pair significantly
+different. For the power, the last model is more accurate, and the power is the share of its pairs that are called
+significantly different. All rules are computed for many tables at once. `pointset.comparison.statistics` has the
+selected rule, and a test compares both implementations.
+
+python scripts/experiments/levels.py                    # takes 7 CPU minutes; writes results/levels/ and the figure
+python scripts/experiments/levels.py --tables 100       # a quick simulation, which is only printed
 """
 
 import itertools
@@ -28,23 +32,23 @@ from scipy import stats
 LEVEL = 0.05
 RESAMPLES = 1000
 MEMORY = 8_000_000
-"""Answers simulated at a time."""
+"""Number of predictions that are simulated at a time."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A table: how many seeds and items, how much each model varies over seeds, and how much better the last one is."""
+    """A kind of simulated table."""
 
     seeds: int
     items: int
     deviations: Sequence[float]
-    """Over seeds, for each model, in units of the noise of one answer."""
+    """Standard deviation over seeds of each model, in units of the noise of one prediction."""
     gap: float = 0.4
-    """Advantage of the last model where power is measured; 0.4 is about three percentage points of accuracy."""
+    """Advantage of the last model in tables for the power; 0.4 is about three percentage points of accuracy."""
     fixed: int = 0
-    """Number of models that give the same answers for all seeds."""
+    """Number of models with equal predictions for all seeds: baselines without a seed."""
     ease: float = 2.0
-    """Mean over items: 2 is 79 % right, 5 is 98 %."""
+    """The constant in the sum: 2 gives an accuracy of 79 %, and 5 of 98 %."""
 
 
 CASES = {
@@ -74,7 +78,7 @@ app = cyclopts.App(name="levels.py", help=__doc__, result_action="return_value")
 
 
 def simulate(rng: np.random.Generator, case: Case, tables: int, gap: float) -> ndarray:
-    """Which answers are right, float32 [tables, models, seeds, items]; the last model is better by `gap`."""
+    """Return float32 [tables, models, seeds, items], 1 for a correct prediction; the last model is better by `gap`."""
     models = len(case.deviations)
 
     def normal(*shape: int) -> ndarray:
@@ -91,7 +95,7 @@ def simulate(rng: np.random.Generator, case: Case, tables: int, gap: float) -> n
 
 @dataclass(frozen=True)
 class Parts:
-    """What the rules are made of; P pairs of models, first and second."""
+    """The inputs of the rules for many tables with P pairs of models, `first` and `second`."""
 
     right: ndarray
     first: ndarray
@@ -101,9 +105,9 @@ class Parts:
     over_seeds: ndarray
     """Variance of the means of the runs, [tables, models]."""
     over_items: ndarray
-    """Variance over items of the difference of item means, divided by the items, [tables, P]."""
+    """Variance over items of the difference of item means, divided by the number of items, [tables, P]."""
     doubled: ndarray
-    """Residual part, which both variances contain, [tables, P]."""
+    """The residual variance, which is a part of both variances, [tables, P]."""
 
     @classmethod
     def of(cls, right: ndarray) -> "Parts":
@@ -125,21 +129,21 @@ class Parts:
 
     @property
     def fixed(self) -> ndarray:
-        """True for models that give the same answers for all seeds, [tables, models]."""
+        """True for models with equal predictions for all seeds, [tables, models]."""
         return (self.right == self.right[:, :, :1]).all(axis=(2, 3))
 
     def fewest(self, a: ndarray, b: ndarray) -> ndarray:
-        """The fewest degrees of freedom of the variance over seeds."""
+        """The minimum of the degrees of freedom of the variance over seeds, S - 1 for S seeds."""
         return np.full(np.shape(a + b), self.seeds - 1.0)
 
     @property
     def seeds(self) -> int:
-        """Runs of each model."""
+        """Number of runs of each model."""
         return int(self.right.shape[2])
 
     @property
     def items(self) -> int:
-        """Items of each run."""
+        """Number of items of each run."""
         return int(self.right.shape[3])
 
 
@@ -148,7 +152,11 @@ Tested = tuple[ndarray, ndarray]
 
 
 def crossed(parts: Parts, variances: ndarray, freedom: Callable[[ndarray, ndarray], ndarray], floor: float) -> Tested:
-    """Student's t over seeds and items together; `freedom` gives that of the seeds from v / S of both models."""
+    """Student's t for the variances over seeds and items together.
+
+    `freedom` returns the degrees of freedom of the variance over seeds from v / S of both models: the variance over
+    seeds, divided by the number of seeds. `floor` is the minimum of the degrees of freedom of the test.
+    """
     a, b = (variances[:, models] / parts.seeds for models in (parts.first, parts.second))
     seeds = a + b
     items = np.maximum(parts.over_items, ((1 + np.abs(parts.difference)) / parts.items) ** 2)
@@ -158,12 +166,12 @@ def crossed(parts: Parts, variances: ndarray, freedom: Callable[[ndarray, ndarra
 
 
 def fewest(parts: Parts) -> Tested:
-    """The part of the seeds has the fewest degrees of freedom that it can have, S - 1."""
+    """Student's t with S - 1 degrees of freedom of the variance over seeds, the minimum."""
     return crossed(parts, parts.over_seeds, parts.fewest, parts.seeds - 1)
 
 
 def welch(parts: Parts) -> Tested:
-    """Welch's estimate of the degrees of freedom of the seeds, at least S - 1."""
+    """Student's t with Welch's estimate of the degrees of freedom of the variance over seeds, at least S - 1."""
     n = parts.seeds - 1
 
     def freedom(a: ndarray, b: ndarray) -> ndarray:
@@ -173,7 +181,7 @@ def welch(parts: Parts) -> Tested:
 
 
 def raised(parts: Parts) -> Tested:
-    """As `fewest`, but a variance over seeds is at least half of the median of all models that vary."""
+    """As `fewest`, but with variances over seeds that are at least half of the median of all models that vary."""
     varying = np.where(parts.fixed, np.nan, parts.over_seeds)
     floor = np.nan_to_num(np.nanmedian(varying, axis=1, keepdims=True)) / 2
     variances = np.where(parts.fixed, 0.0, np.maximum(parts.over_seeds, floor))
@@ -183,7 +191,7 @@ def raised(parts: Parts) -> Tested:
 
 
 def cochran(parts: Parts, variances: ndarray) -> ndarray:
-    """Degrees of freedom of the mean of the critical values of seeds and items, weighted by both parts."""
+    """Degrees of freedom whose critical value is the mean of those of seeds and items, weighted by both variances."""
     freedoms = np.geomspace(parts.seeds - 1, parts.items - 1, 400)
     critical = stats.t.ppf(1 - LEVEL / 2, freedoms)
     seeds = (variances[:, parts.first] + variances[:, parts.second]) / parts.seeds
@@ -192,7 +200,7 @@ def cochran(parts: Parts, variances: ndarray) -> ndarray:
 
 
 def larger_pooled(parts: Parts) -> Tested:
-    """The larger of a model's own variance over seeds and the mean of all models, with Welch's degrees of freedom."""
+    """Student's t with the larger of a model's variance over seeds and the mean of all models, by Welch's estimate."""
     mean = parts.over_seeds.mean(axis=1, keepdims=True)
     n, models = parts.seeds - 1, parts.over_seeds.shape[1]
 
@@ -209,7 +217,7 @@ def tail(tested: Tested) -> ndarray:
 
 
 def holm(p: ndarray) -> ndarray:
-    """Which pairs of each table Holm's correction leaves."""
+    """True for the pairs of each table that differ significantly after Holm's correction of the p-values."""
     order = p.argsort(axis=1)
     adjusted = np.maximum.accumulate(np.take_along_axis(p, order, axis=1) * np.arange(p.shape[1], 0, -1), axis=1)
     rejected = np.empty(p.shape, bool)
@@ -218,7 +226,7 @@ def holm(p: ndarray) -> ndarray:
 
 
 def range_test(tested: Tested) -> ndarray:
-    """Games and Howell (1976): the studentised range of all models in place of Holm's correction."""
+    """True for the pairs that differ significantly by the studentised range of all models (Games and Howell 1976)."""
     t, freedom = tested
     models = round((1 + (1 + 8 * t.shape[1]) ** 0.5) / 2)
     grid, critical = _range_critical(models)
@@ -233,7 +241,7 @@ def _range_critical(models: int) -> tuple[ndarray, ndarray]:
 
 
 def both_tests(parts: Parts) -> ndarray:
-    """The larger of two p-values: over seeds, as blocks, with one variance for all models; and over items (normal)."""
+    """The larger of two p-values: over seeds (as blocks, one variance for all models), and over items (normal)."""
     runs = parts.right.mean(axis=3, dtype=np.float64)
     residuals = runs - runs.mean(axis=2, keepdims=True) - runs.mean(axis=1, keepdims=True)
     residuals = residuals + runs.mean(axis=(1, 2), keepdims=True)
@@ -245,7 +253,7 @@ def both_tests(parts: Parts) -> ndarray:
 
 
 def permutation(parts: Parts) -> ndarray:
-    """The larger of two p-values: all exchanges of the runs of two models, and exchanges of their answers by item."""
+    """The larger of two p-values: for permutations of the runs of two models, and of their predictions by item."""
     runs = parts.right.mean(axis=3, dtype=np.float64)
     both = np.concatenate([runs[:, parts.first], runs[:, parts.second]], axis=2)  # [tables, P, 2 S]
     chosen = np.array([*itertools.combinations(range(2 * parts.seeds), parts.seeds)])
@@ -256,7 +264,7 @@ def permutation(parts: Parts) -> ndarray:
 
 
 def bootstrap(parts: Parts) -> ndarray:
-    """Seeds of each model and items drawn with replacement together; Student's t is replaced by the resamples."""
+    """The p-values of a normal test with the standard deviation of the difference over resamples of items and seeds."""
     rng = np.random.default_rng(1)
     tables, models, seeds, items = parts.right.shape
     drawn = rng.multinomial(items, np.full(items, 1 / items), RESAMPLES).astype(np.float32).T / items
@@ -283,11 +291,11 @@ RULES: dict[str, Callable[[Parts], ndarray]] = {
     "permutation of seeds and shapes, Holm": lambda parts: holm(permutation(parts)),
     "hierarchical bootstrap, Holm": lambda parts: holm(bootstrap(parts)),
 }
-"""The candidates. Range: the studentised range of all models in place of Holm's correction."""
+"""The rules that are compared. "Range" is the studentised range of all models in place of Holm's correction."""
 
 
 def measure(case: Case, tables: int, gap: float) -> dict[str, float]:
-    """For each rule, the share of tables with any pair called different, or of the last model's pairs with a gap."""
+    """Return the level of each rule, or its power if `gap` is not 0."""
     rng, done = np.random.default_rng(0), 0
     found: dict[str, list[ndarray]] = {rule: [] for rule in RULES}
     while done < tables:
@@ -328,9 +336,9 @@ def draw(results: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -
 
 @app.default
 def levels(
-    *, tables: Annotated[int, Parameter(help="Tables for each level; a quarter of them for power.")] = 10_000
+    *, tables: Annotated[int, Parameter(help="Number of tables for a level; a quarter of them for the power.")] = 10_000
 ) -> None:
-    """Simulate, print, and with the full number of tables write the results and their figure."""
+    """Simulate all cases and print level and power; write them and their figure for at least 10,000 tables."""
     results = {}
     for name, case in CASES.items():
         results[name] = {"level": measure(case, tables, 0.0), "power": measure(case, tables // 4, case.gap)}
@@ -341,14 +349,14 @@ def levels(
 
 
 def write(results: Mapping[str, Mapping[str, Mapping[str, float]]], tables: int) -> None:
-    """Keep the shares, their figure and their tables for the results page."""
+    """Write levels and powers, their figure, and the tables of the results page."""
     write_json(RESULTS / "levels" / "levels.json", {"tables": tables, "cases": results})
     draw(results, FOLDER / "figures" / "levels.svg")
     write_tables("levels", [rule_table(results), case_table(results)])
 
 
 def rule_table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
-    """For each rule, its largest level and its mean power."""
+    """The table of the largest level, the number of cases above `LEVEL` and the mean power of each rule."""
     lines = []
     for rule in RULES:
         levels = [case["level"][rule] for case in results.values()]
@@ -360,7 +368,7 @@ def rule_table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
 
 
 def case_table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
-    """Level and power of the chosen rule and of the two before it, in each case."""
+    """The table of level and power of the first two rules and of the selected rule, in each case."""
     shown = [*list(RULES)[:2], CHOSEN]
     lines = [
         [name, *(f"{100 * case[what][rule]:.1f}" for what in ("level", "power") for rule in shown)]

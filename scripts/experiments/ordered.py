@@ -1,6 +1,6 @@
-"""Ordered classes: stools with three to seven legs as unordered classes, with soft labels and by thresholds.
+"""Predict the number of legs of stools, three to seven, with the losses for unordered and for ordered classes.
 
-python scripts/experiments/ordered.py          # two CPU minutes; writes results/ordered/
+python scripts/experiments/ordered.py          # takes two CPU minutes; writes results/ordered/
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from pointset.data import Mesh, sample_points
 
 LEGS = (3, 4, 5, 6, 7)
 TRAIN, TEST, POINTS = 40, 100, 256
-"""Shapes of each class, and points of each."""
+"""Numbers of training and test shapes per class, and number of points per shape."""
 SEEDS = (0, 1, 2)
 RECIPE: dict[str, Any] = {"epochs": 40, "learning_rate": 4e-3, "augment": ("rotate-up", "jitter")}
 app = App(name="ordered.py", help=__doc__, help_format="plaintext")
@@ -56,7 +56,7 @@ def stools(count: int, seed: int) -> pointset.PointSets:
 
 @app.default
 def ordered() -> None:
-    """Train and test all seeds, and write the results."""
+    """Train and test each model with each loss and seed, and write the results."""
     train, test, rows = stools(TRAIN, 0), stools(TEST, 1), list[dict[str, Any]]()
     for name in ("rff-max", "isab16-pma"):
         for how in (None, "soft", "thresholds"):

@@ -1,11 +1,12 @@
-"""Compute the statistics by which a trained model recognises out-of-distribution shapes, and what they detect.
+"""Compute the training statistics of a trained model that detect out-of-distribution shapes, and measure the detection.
 
     python scripts/experiments/out_of_distribution.py isab16-pma.modelnet40-1024 --data path/to/modelnet40_ply_hdf5 \
         --others path/to/labeled_db --write
 
-See `pointset.zoo.out_of_distribution`. Class means and covariance (shrunk as Ledoit and Wolf 2004, since units that are
-always 0 in training would otherwise count for nothing) are of training shapes, the median distance is of held-out
-ones; test shapes and other shapes are only measured on.
+`pointset.zoo.out_of_distribution` defines the statistics. Class means and covariance are computed from training
+shapes, and the median distance from the validation split. The covariance is shrunk (Ledoit and Wolf 2004), because
+units that are 0 for all training shapes would otherwise have no effect on the distance. Detection is measured on test
+shapes and on the shapes of `--others`.
 """
 
 import json
@@ -30,9 +31,9 @@ from pointset.evaluation import evaluate
 from pointset.zoo.out_of_distribution import TrainingDistribution
 
 FITTED, MEASURED = 3_000, 500
-"""Number of training shapes and of test shapes: of more, every second or third and so on is taken."""
+"""Numbers of training shapes and of test shapes. If a split has k times as many shapes, every k-th shape is used."""
 RANK = 48
-"""Eigenvectors of the covariance that are kept."""
+"""Number of eigenvectors of the covariance that are stored."""
 BINS = 15
 app = cyclopts.App(name="out_of_distribution.py", help=__doc__, result_action="return_value")
 
@@ -41,14 +42,14 @@ app = cyclopts.App(name="out_of_distribution.py", help=__doc__, result_action="r
 def main(
     model: str, *, others: Path | None = None, data: str | None = None, up: str = "z", write: bool = False
 ) -> None:
-    """Fit and measure a trained model.
+    """Compute the statistics of a trained model and print a table of low confidence and calibration error.
 
     Args:
-        model: a trained model's name, or the folder of a run that has a validation split.
-        others: a folder with other shapes, some of classes that the model has by name.
-        data: the data of the model's training; as its run says when not given.
-        up: the axis that points up in the other shapes.
-        write: save the statistics beside the weights and the measurements on the card.
+        model: name of a pretrained model, or folder of a run. The training must have had a validation split.
+        others: folder with other shapes, in a subfolder per class. Names of classes may be those of the model.
+        data: dataset of the training; default: the path in the description of the run.
+        up: upward axis of the other shapes.
+        write: save the statistics in the folder of the weights, and the table in the model card.
     """
     network = pointset.load_model(model)
     description, share = network.description, network.description["recipe"]["validation"]
@@ -80,7 +81,7 @@ def embeddings(model: Any, sets: PointSets) -> Tensor:
 
 
 def fit(rows: Tensor, labels: Tensor, held_out: Tensor) -> TrainingDistribution:
-    """Return the statistics of training shapes and of held-out ones."""
+    """Return the statistics from the embeddings and labels of training shapes and the embeddings of held-out shapes."""
     present, places = labels.unique(return_inverse=True)
     means = torch.stack([rows[labels == label].mean(dim=0) for label in present])
     covariance = LedoitWolf(assume_centered=True).fit((rows - means[places]).double().numpy()).covariance_
@@ -88,7 +89,7 @@ def fit(rows: Tensor, labels: Tensor, held_out: Tensor) -> TrainingDistribution:
 
 
 def from_covariance(means: Tensor, covariance: Tensor, held_out: Tensor) -> TrainingDistribution:
-    """Return the statistics for class means and a covariance; of its eigenvalues after the first, s^2 is the mean."""
+    """Return the statistics for class means and a covariance. Eigenvalues after the first `RANK` have the mean s^2."""
     values, vectors = torch.linalg.eigh(covariance)
     values, vectors = values.flip(0), vectors.flip(1)
     rank = min(RANK, len(values) - 1)
@@ -124,7 +125,7 @@ def _some(sets: PointSets, most: int) -> PointSets:
 
 
 def write_card(folder: Path, distribution: TrainingDistribution, measured: list[dict[str, object]]) -> None:
-    """Save the statistics, and put the measurements on the card in place of earlier ones."""
+    """Save the statistics, and replace the measurements in the model card."""
     file, keys = folder / "card.toml", ("low_confidence", "calibration_error")
     tables = ("\n" + file.read_text(encoding="utf-8")).split("\n[")
     kept = "\n[".join(table for table in tables if not table.startswith((*keys, "trust"))).strip("\n")

@@ -1,9 +1,10 @@
-"""Make a pretrained model of the package from a finished run: 16-bit weights, run.json and a card.
+"""Make a pretrained model of the package from a finished run: weights in 16 bits, run.json and a model card.
 
     python scripts/experiments/publish.py runs/frontier/runs/isab16-pma-n1000-seed0 --name isab16-pma.modelnet40-1024
 
-The values on the card are measured on the official test split. Corruption errors are read from the run
-(`robustness_seeds`). Weights keep 32 bits if 16 bits change an accuracy by more than 0.1 percentage points.
+The accuracies on the card are measured on the official test split. Corruption errors are read from the run, if its
+comparison measured them (`robustness_seeds`). The weights are stored in 32 bits if 16 bits change an accuracy by more
+than 0.1 percentage points.
 """
 
 import json
@@ -31,11 +32,11 @@ from pointset.explain import exact_support
 FOLDER = Path(pointset.__file__).parent / "zoo" / "trained"
 SIZES = (64, 100, 256, 1024)
 MOST_LOST = 0.001
-"""Share of test shapes by which 16-bit weights may change an accuracy."""
+"""Maximum change of an accuracy (0 to 1) by 16-bit weights."""
 SUPPORT_EVERY = 10
-"""The support is computed for every tenth test shape."""
+"""The support is computed for every `SUPPORT_EVERY`-th test shape."""
 WORST = 3
-"""Confusions on the card."""
+"""Number of confusions on the card."""
 GENERATED = "The code, the shapes that it generates, and these numbers are under the MIT licence."
 TERMS = (
     "The code and these numbers are under the MIT licence. They were fitted to the CAD models of ModelNet40, whose "
@@ -48,12 +49,12 @@ app = cyclopts.App(name="publish.py", help=__doc__, result_action="return_value"
 def publish(
     run: Path,
     *,
-    name: Annotated[str, Parameter(help="Model and training, such as isab16-pma.modelnet40-1024.")],
-    data: Annotated[str, Parameter(help="The card of the data that the run was trained on.")] = "modelnet40",
-    command: Annotated[str, Parameter(help="Trains it again.")],
-    folder: Annotated[Path, Parameter(help="Where the trained models are.")] = FOLDER,
+    name: Annotated[str, Parameter(help="Name of model and training, such as isab16-pma.modelnet40-1024.")],
+    data: Annotated[str, Parameter(help="Name of the card of the training data.")] = "modelnet40",
+    command: Annotated[str, Parameter(help="Command that trains the model.")],
+    folder: Annotated[Path, Parameter(help="Folder of the pretrained models.")] = FOLDER,
 ) -> None:
-    """Measure a run, write its folder, and print its card."""
+    """Measure the model of a run, write the folder of the pretrained model, and print its card."""
     model = load_model(run)
     description = model.description
     corrupted_at = description["data"]["preparation"]["points"]
@@ -115,7 +116,7 @@ def _check(model: nn.Module) -> dict[str, Tensor]:
 
 
 def _about(description: dict[str, Any], data: str) -> dict[str, Any]:
-    """run.json, which names the data by its card, and says nothing of the machine's folders."""
+    """The content of run.json, with the name of the data card in place of paths of the machine."""
     card, sets = load_card(data), description["data"]
     if (tuple(sets["classes"]), sets["preparation"]["up"]) != (card.classes, card.up):
         raise PointsetError(f"the run was trained on other classes or another upward axis than {data} has")
@@ -126,12 +127,12 @@ def _about(description: dict[str, Any], data: str) -> dict[str, Any]:
 def _sizes(recipe: Mapping[str, Any]) -> str:
     first, last = recipe.get("train_points"), recipe.get("last_points") or recipe.get("train_points")
     if not first or not last:
-        raise PointsetError("the run was trained on sets of one size: publish one that was trained on sets of several")
+        raise PointsetError("the run was trained on sets of one size: train with --train-points to publish a model")
     return f"{min(first[0], last[0]):,} to {max(first[1], last[1]):,}"
 
 
 def _deciding(model: nn.Module, description: dict[str, Any]) -> int | None:
-    """Median size of the exact support of test shapes; None if the model has none."""
+    """Median number of support points over test shapes; None if the model has no exact support."""
     test = load_like(description["data"], "test", points=SIZES[-1])
     supports = [exact_support(model, points) for points in test.points[::SUPPORT_EVERY]]
     counts = [int(support.points.sum()) for support in supports if support is not None]
@@ -144,7 +145,7 @@ def _interval(found: Evaluation) -> list[float]:
 
 
 def _confusions(found: Evaluation) -> Iterator[str]:
-    """The shapes of a class that are most often taken for another, in words."""
+    """Sentences on the most frequent confusions: pairs of classes with the largest share of the true class."""
     counts = found.confusion
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     np.fill_diagonal(shares, 0.0)
@@ -166,7 +167,7 @@ def _corruption_errors(run: Path, points: int) -> dict[str, float]:
 
 
 def _card(**fields: Any) -> Iterator[str]:
-    """The lines of a TOML file: tables last."""
+    """Yield the lines of a TOML file, tables last."""
     tables = {name: value for name, value in fields.items() if isinstance(value, dict) and value}
     for name, value in fields.items():
         if value is not None and not isinstance(value, dict):

@@ -23,7 +23,7 @@ HEADS = (
 
 
 def line(entry: Mapping[str, Any]) -> list[str]:
-    """The cells of a network; no listed one has votes."""
+    """The cells of the row of a network."""
     last = f"{entry['last']:.1f}" if "last" in entry else ""
     last += f" ± {entry['deviation']:.1f}" if "deviation" in entry else ""
     numbers = [f"{entry[name]:.1f}" if name in entry else "" for name in ("best", "reported")]

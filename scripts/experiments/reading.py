@@ -1,6 +1,6 @@
-"""Measure the attention of the inducing points of a pretrained Set Transformer, and draw the picture of the README.
+"""Measure the attention of the inducing points of a pretrained Set Transformer, and draw the figure of the README.
 
-python scripts/experiments/reading.py path/to/modelnet40_ply_hdf5    # writes results/reading/ and the picture
+python scripts/experiments/reading.py path/to/modelnet40_ply_hdf5    # writes results/reading/ and the figure
 """
 
 import sys
@@ -23,7 +23,7 @@ MODEL, LAYERS, POINTS, PER_CLASS, SHAPES_AT_ONCE = "isab16-pma.modelnet40-1024",
 PICTURE = FOLDER.parents[1] / "notebooks" / "modelnet40_attention.png"
 DRAWN = ("chair", "airplane", "lamp")
 LINES = ("planarity", "linearity", "scattering", "height")
-"""The picture has the inducing point that prefers each of these most."""
+"""Properties of the lines of the figure. A line has the inducing point with the largest preference for the property."""
 PROPERTIES = {
     "linearity": "edges, rods",
     "planarity": "flat faces",
@@ -33,13 +33,13 @@ PROPERTIES = {
     "from the centre": "distance from centre",
 }
 LARGE = 0.5
-"""Preference, in standard deviations, above which an inducing point is counted."""
+"""The table counts inducing points whose absolute preference, in standard deviations, is above this value."""
 app = cyclopts.App(name="reading.py", help=__doc__, result_action="return_value")
 
 
 @app.default
 def reading(data: str) -> None:
-    """Measure all inducing points of the trained and an untrained network, and draw four of them."""
+    """Measure all inducing points of the trained and of an untrained network, and draw the maps of four of them."""
     model = load_model(MODEL)
     description = model.description
     sets = load_dataset(data, "test", POINTS, normalize=description["data"]["normalize"])
@@ -63,8 +63,8 @@ def reading(data: str) -> None:
 def preferences(model: nn.Module, sets: PointSets, layer: str) -> Tensor:
     """Return preferences [heads, inducing points, properties], averaged over the shapes.
 
-    A preference is the attention-weighted mean of a property minus its mean over the points of the shape, in standard
-    deviations.
+    A preference is the mean of a property over the points of a shape with attention weights, minus the mean without
+    weights, in standard deviations over the points.
     """
     some = sets.subset(torch.cat([(sets.labels == label).nonzero()[:PER_CLASS, 0] for label in sets.labels.unique()]))
     points, numbers = some.points, some.with_local_features("upright").points[..., 3:6]
@@ -81,7 +81,7 @@ HEADS = ["property", "points", "trained: median", "largest", f"beyond {LARGE}", 
 
 
 def lines(read: dict[str, Tensor]) -> Iterator[list[str]]:
-    """The preferences of all inducing points in a layer, by property."""
+    """Yield a line of the table for each property, from the preferences of all inducing points of a layer."""
     trained, control = (values.flatten(0, 1).abs() for values in read.values())
     for place, (name, words) in enumerate(PROPERTIES.items()):
         own, others = trained[:, place], control[:, place]

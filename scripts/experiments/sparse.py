@@ -1,9 +1,8 @@
-"""Continue the training of a finished run of sparse.toml at a lower temperature, for a smaller support.
+"""Train the model of a finished run of sparse.toml further at a lower temperature of sparsemax, for a smaller support.
 
 python scripts/experiments/sparse.py runs/sparse/runs/sparse-n1024-seed0 --run runs/sparser
 
-At a low temperature of sparsemax, few points have a non-zero weight and a gradient, so that training from scratch is
-slow.
+Training from scratch at a low temperature is slow, because few points have a non-zero weight and therefore a gradient.
 """
 
 import sys
@@ -30,7 +29,7 @@ def train_on(
     learning_rate: float = 5e-3,
     points: tuple[int, int] | None = None,
 ) -> None:
-    """Train the model of a run at another temperature, with the recipe of that run."""
+    """Train the model of a run further at another temperature, with the recipe of that run."""
     model = load_model(trained)
     description = model.description
     sparser = create_model(model.spec.name, model.classes, model.spec.options, temperature=temperature)

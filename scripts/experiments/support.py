@@ -1,8 +1,9 @@
-"""Size of the exact support and accuracy of networks with local features, trained from scratch on labeled_db.
+"""Measure accuracy and exact support of networks with local features that are trained from scratch on labeled_db.
 
 python scripts/experiments/support.py path/to/labeled_db    # writes results/support/
 
-A fifth of each class is held out. The same command continues an interrupted run: a line of results.csv is one fit.
+A fifth of each class is held out for testing. Each line of results.csv is one fitted model, and the same command
+continues an interrupted run.
 """
 
 import time
@@ -48,14 +49,14 @@ HEADS = ["model", "splits", "accuracy %", "support", "10 % to 90 %", "largest ch
 
 
 def load(folder: Path) -> PointSets:
-    """Return the shapes of both splits of the folder."""
+    """Return the shapes of the training and the test split of the folder as one dataset."""
     splits = [load_dataset(folder, split, POINTS, up="z", progress=False) for split in ("train", "test")]
     X, y = (np.concatenate([getattr(one.point_cache, name) for one in splits]) for name in ("points", "labels"))
     return from_arrays(X, y, splits[0].classes, points=POINTS, normalize="center-standardize", up="z")
 
 
 def measure(label: str, train: PointSets, test: PointSets, seed: int) -> None:
-    """Fit one model and compute the support of each test shape."""
+    """Fit one model, and write its accuracy and the size of the support of the test shapes to results.csv."""
     began, name = time.process_time(), label.partition(",")[0]
     network = create_model(name, classes=len(train.classes), options=MODELS[label], seed=seed)
     model = fit(network, train, transfer_recipe(train), seed=seed, progress=False).model
@@ -100,7 +101,10 @@ def draw(file: Path) -> None:
 
 
 def support(data: Path, *, seeds: tuple[int, ...] = (0, 1, 2)) -> None:
-    """Measure the models that are missing in results.csv, and write the table and the figure; a seed is one split."""
+    """Measure the models that results.csv does not have yet, and write the table and the figure.
+
+    Each seed is one random split.
+    """
     sets = load(data)
     for seed in seeds:
         train, test = sets.split_validation(HELD_OUT, seed)
