@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Set up .venv with what the site needs, then build it in build/docs: open build/docs/index.html in a browser.
+# Set up .venv with the extra `docs`, then build the documentation site; its first page is build/docs/index.html.
 #
-#   bash scripts/docs.sh           guides, results and reference; any warning is an error
+#   bash scripts/docs.sh           any warning of Sphinx is an error
 #
-# PYTHON=/path/to/python chooses the interpreter; see scripts/setup.sh.
+# PYTHON=/path/to/python selects the interpreter; see scripts/setup.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,7 +1,8 @@
-"""Damage files of shapes at random, and compare what pointset reads with trimesh and Open3D.
+"""Damage files of shapes at random, and compare the shapes that pointset, trimesh and Open3D read from them.
 
-A damaged file must be refused in one sentence, or read as at least one of the others reads it. A file that only
-pointset reads is counted, too: the others may be stricter. Undamaged files must be read alike.
+For a damaged file, pointset must raise an error of one sentence or read the same shape as trimesh or Open3D. Files that
+only pointset reads are counted separately, because the other libraries may be stricter. From an undamaged file,
+pointset must read the same shape as another library.
 
     python scripts/fuzz.py --files 1000 --seed 1
 """
@@ -32,12 +33,12 @@ VERDICTS = ("refused", "as others", "alone", "WRONG", "CRASH")
 
 @app.default
 def fuzz(*, files: int = 200, seed: int = 0, show: bool = False) -> int:
-    """Exit code 1 if a file crashed a reader, an undamaged file was not read, or more than 1 in 1,000 was read wrong.
+    """Print counts for each kind of file; exit code 1 for a crash, or if over 1 in 1,000 files of a kind is read wrong.
 
     Args:
-        files: damaged files of each kind.
-        seed: another seed, other files.
-        show: print where each bad file differs.
+        files: number of damaged files of each kind.
+        seed: seed of the shapes and the damage.
+        show: print a path to which each file is copied that crashes a reader or is read wrong.
     """
     bad = 0
     print("| kind |", " | ".join(VERDICTS), "|")
@@ -49,10 +50,10 @@ def fuzz(*, files: int = 200, seed: int = 0, show: bool = False) -> int:
 
 
 def judge_kind(kind: str, files: int, seed: int, show: bool = False) -> Counter[str]:
-    """The verdicts on files of one kind.
+    """Return how often each of `VERDICTS` occurs for files of one kind.
 
     Raises:
-        AssertionError: an undamaged file is not read as by the others.
+        AssertionError: an undamaged file is not read, or is read differently from all other libraries.
     """
     rng, counts = np.random.default_rng((seed, (MESHES + CLOUDS).index(kind))), Counter[str]()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -73,7 +74,7 @@ def judge_kind(kind: str, files: int, seed: int, show: bool = False) -> Counter[
 
 
 def write(kind: str, path: Path, rng: np.random.Generator) -> None:
-    """A small random shape."""
+    """Write a small random shape."""
     if kind in MESHES:
         mesh = trimesh.creation.box(rng.uniform(0.5, 2, 3)) if rng.random() < 0.5 else trimesh.creation.icosahedron()
         name, _, spelling = kind.partition("_")
@@ -93,7 +94,7 @@ def write(kind: str, path: Path, rng: np.random.Generator) -> None:
 
 
 def damaged(content: bytes, rng: np.random.Generator) -> bytes:
-    """The content cut off, or with a few bytes changed, left out or repeated."""
+    """Return the content cut off at a random place, or with a few bytes changed, deleted or repeated."""
     changed = bytearray(content)
     if rng.random() < 0.25:
         return bytes(changed[: rng.integers(len(changed))])
@@ -114,7 +115,7 @@ def damaged(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def verdict(kind: str, path: Path) -> str:
-    """One of `VERDICTS`."""
+    """Return the one of `VERDICTS` that holds for a file."""
     try:
         own = corners(read_mesh(path)) if kind in MESHES else read_cloud(path).points.astype(np.float64)
     except PointsetError as error:
@@ -125,17 +126,17 @@ def verdict(kind: str, path: Path) -> str:
     others = [other for reader in readers if (other := tried(reader, path)) is not None]
     if any(other.shape == own.shape and np.allclose(other, own, rtol=1e-5, atol=1e-6) for other in others):
         return "as others"
-    # Damaged polygons that cross themselves have no right triangles: only their number is compared.
+    # A damaged polygon may cross itself and then has no unique triangulation: only the number of triangles is compared.
     polygons = kind in ("off", "obj") and any(len(other) == len(own) for other in others)
     return "WRONG" if others and not polygons else "alone"
 
 
 def tried(read: Callable[[Path], np.ndarray], path: Path) -> np.ndarray | None:
-    """What another reader gives, in a process of its own; None if it refuses the file or finds nothing in it."""
+    """Call another reader in a separate process; return None if it raises an error or reads an empty shape."""
     global _process
     try:
         found = _process.submit(read, path).result()
-    except BrokenProcessPool:  # Open3D 0.19 ends the process on some damaged files
+    except BrokenProcessPool:  # some damaged files crash the process in Open3D 0.19
         _process = ProcessPoolExecutor(1)
         return None
     except BaseException:
@@ -144,18 +145,18 @@ def tried(read: Callable[[Path], np.ndarray], path: Path) -> np.ndarray | None:
 
 
 def corners(mesh: Any) -> np.ndarray:
-    """Triangles [F, 9] in an order that does not depend on that of the file."""
+    """Return the triangles [F, 9] in an order that does not depend on their order in the file."""
     triangles = np.asarray(mesh.vertices)[np.asarray(mesh.faces)].astype(np.float64).reshape(-1, 9)
     return triangles[np.lexsort(triangles.round(4).T)]
 
 
 def trimesh_mesh(path: Path) -> np.ndarray:
-    """As trimesh reads it."""
+    """Return the triangles that trimesh reads."""
     return corners(trimesh.load_scene(path, process=False, skip_materials=True).to_mesh())
 
 
 def open3d_mesh(path: Path) -> np.ndarray:
-    """As Open3D reads it."""
+    """Return the triangles that Open3D reads."""
     import open3d
 
     open3d.utility.set_verbosity_level(open3d.utility.VerbosityLevel.Error)
@@ -165,7 +166,7 @@ def open3d_mesh(path: Path) -> np.ndarray:
 
 
 def open3d_cloud(path: Path) -> np.ndarray:
-    """As Open3D reads it, without points that are not finite."""
+    """Return the points that Open3D reads, without those that are not finite."""
     import open3d
 
     open3d.utility.set_verbosity_level(open3d.utility.VerbosityLevel.Error)
@@ -174,7 +175,7 @@ def open3d_cloud(path: Path) -> np.ndarray:
 
 
 def numpy_cloud(path: Path) -> np.ndarray:
-    """As numpy reads it, without points that are not finite."""
+    """Return the points that numpy reads, without those that are not finite."""
     points = np.load(path) if path.suffix == ".npy" else np.loadtxt(path)
     return points[np.isfinite(points[:, :3]).all(axis=1), :3]
 

@@ -1,6 +1,6 @@
-"""Run the notebooks from clean kernels and keep what they show: after a change of what they use, before a commit.
+"""Run notebooks from clean kernels and write them with their new output. Run this if code that they use has changed.
 
-.venv/bin/python scripts/notebooks.py                              # all of them, in place
+.venv/bin/python scripts/notebooks.py                              # all notebooks, in place
 .venv/bin/python scripts/notebooks.py notebooks/03_visualise_attention.ipynb
 """
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Make .venv in the checkout and install pointset into it, with the exact versions of scripts/constraints.txt.
 #
-#   bash scripts/setup.sh                  what it takes to use pointset
-#   bash scripts/setup.sh export,notebook  and these extras of pyproject.toml; open3d (400 MB) is for the samplers fps and poisson
-#   bash scripts/setup.sh test             and what it takes to test it, and to build its site
-#   bash scripts/setup.sh docs             and what it takes to build its site
+#   bash scripts/setup.sh                  pointset and its required packages
+#   bash scripts/setup.sh export,notebook  also the packages of these extras of pyproject.toml
+#   bash scripts/setup.sh docs             also the packages that build the documentation site
+#   bash scripts/setup.sh test             also the packages of the tests and of all other extras
 #
-# uv installs where it is on the path, else pip. It can be run again: nothing is installed twice while pyproject.toml and constraints.txt stay as they are.
-# PYTHON=/path/to/python chooses the interpreter (3.11 or newer). pip's own settings apply: on a machine without a
-# GPU, PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu takes the smaller build of torch.
+# The extra open3d (400 MB) is for the samplers fps and poisson. The script uses uv if it is on the path, otherwise pip.
+# If the script is run again, it installs only after a change of pyproject.toml or constraints.txt.
+# PYTHON=/path/to/python selects the interpreter (3.11 or newer). Settings of pip are used: on a machine without a GPU,
+# PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu selects the smaller build of torch.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -20,7 +21,7 @@ fail() { echo "setup: $*" >&2; exit 2; }
 
 is_recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
-# The interpreter that PYTHON names, else 3.11, which the constraints were made with, else the first recent one.
+# The interpreter in PYTHON; otherwise Python 3.11, with which the constraints were made, or the first newer version.
 find_python() {
     local candidate
     if [ -n "${PYTHON:-}" ]; then
@@ -45,14 +46,14 @@ make_venv() {
     "$python" -m venv --clear .venv
 }
 
-# Everything that decides what is installed, so that a change of any of it installs again.
+# A checksum of everything that determines the installed packages. If it changes, they are installed again.
 wanted() {
     { echo "$PWD"; "$venv_python" --version; cat pyproject.toml scripts/constraints.txt; } | cksum
 }
 
 is_installed() { [ "$(cat ".venv/installed${1:+-$1}" 2>/dev/null)" = "$(wanted)" ]; }
 
-# `test` has all that the others have, and every extra what it takes to use pointset.
+# The extra `test` includes all other extras, and every extra includes the required packages.
 is_enough() {
     local file
     if is_installed "$extra" || is_installed test; then return; fi
@@ -66,14 +67,14 @@ with_pip() {
     "$venv_python" -m pip install --disable-pip-version-check -c scripts/constraints.txt -e "$1"
 }
 
-# Many times faster; it knows pip's indices only when it is told, and takes the best version of all of them as pip does.
+# uv is many times faster than pip. It needs the index URLs of pip as options, and takes the best version of all indices.
 with_uv() {
     command -v uv >/dev/null || return 1
     local indices=()
     if [ -n "${PIP_INDEX_URL:-}" ]; then indices+=(--default-index "$PIP_INDEX_URL"); fi
     if [ -n "${PIP_EXTRA_INDEX_URL:-}" ]; then indices+=(--index "$PIP_EXTRA_INDEX_URL"); fi
     uv pip install --python "$venv_python" --index-strategy unsafe-best-match ${indices[@]+"${indices[@]}"} \
-        -c scripts/constraints.txt -e "$1" || { say "uv could not install it; pip tries"; return 1; }
+        -c scripts/constraints.txt -e "$1" || { say "uv could not install pointset; trying pip"; return 1; }
 }
 
 install_pointset() {

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Set up .venv with the test extras, then check style and types and run every test.
+# Set up .venv with the extra `test`, then check style and types and run the tests.
 #
-#   bash scripts/test.sh                       everything
-#   bash scripts/test.sh --fast                all but the tests marked slow: what one runs while working
-#   bash scripts/test.sh tests/nn -k mask      arguments go to pytest, paths are those of the checkout
+#   bash scripts/test.sh                       all tests
+#   bash scripts/test.sh --fast                all tests except those marked slow
+#   bash scripts/test.sh tests/nn -k mask      arguments are passed to pytest; paths start in the checkout
 #
-# PYTHON=/path/to/python chooses the interpreter; see scripts/setup.sh.
+# PYTHON=/path/to/python selects the interpreter; see scripts/setup.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,8 +14,8 @@ if [ "${1:-}" = --fast ]; then
     selection=(-m "not slow")
     shift
 fi
-if [ $# = 0 ]; then  # a choice of tests is done sooner in one process
-    selection+=(-n 4 --dist worksteal)  # more than two cores: tests wait for processes, browsers and the disk
+if [ $# = 0 ]; then  # a few tests are faster in one process
+    selection+=(-n 4 --dist worksteal)  # more processes than cores, because tests also wait for browsers and the disk
 fi
 
 bash scripts/setup.sh test

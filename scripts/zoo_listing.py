@@ -1,4 +1,7 @@
-"""Write pointset/zoo/listing.json, which `pointset zoo` reads: python scripts/zoo_listing.py."""
+"""Write pointset/zoo/listing.json, from which `pointset zoo` lists the models.
+
+python scripts/zoo_listing.py
+"""
 
 import json
 

@@ -1,17 +1,18 @@
-"""Training steps and inference of our models against other formulations of the same architecture, on this machine.
+"""Measure the time of a training step and of inference of our models and of other implementations, on this machine.
 
     .venv/bin/python scripts/benchmark/blocks.py isab16-pma --dims 128 256 --points 100 1000 5000 --threads 2
 
-Columns "released" to "torch" are times over ours, medians of interleaved rounds in one process: the released
-formulation of the Set Transformer, the same with scaled_dot_product_attention, torch-geometric's blocks, and blocks of
-torch.nn.MultiheadAttention (see rivals.py).
+The column "ms" has the time of our model. The columns "released" to "torch" have the time of another implementation of
+the architecture (see rivals.py), divided by ours. All times are medians over interleaved rounds in one process.
 
     .venv/bin/python scripts/benchmark/blocks.py isab16-pma sab-pma --against choices --dims 128 --points 100 1000
 
-What another score or other weights cost, over softmax of dot scores.
+With `--against choices`, the columns have the time of our model with another score or another function for the weights,
+divided by that with the softmax of dot scores.
 
-With `--floor` the ratios are those of the processor's time, which other work on the machine changes least. It adds the
-share of matrix products in our time, and what the first ratio would be if everything else took no time at all.
+With `--floor`, the ratios are those of CPU times, on which other work on the machine has the smallest effect. Two
+columns are added: "products" is the share of matrix products in our CPU time, and "ceiling" is what the first ratio
+would be if our model needed no time for anything else.
 """
 
 import copy
@@ -41,49 +42,49 @@ from pointset import PointsetError, create_model
 
 CLASSES = 40
 SIDE = 2048
-"""Of the square matrices whose product gives the machine's rate."""
+"""Number of rows of the square matrices whose product measures the rate of the machine."""
 PRODUCTS = {"aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm"}
 Contestants = dict[str, nn.Module]
 OURS = "pointset"
 SAME = ("released", "sdpa")
-"""Rivals with our weights."""
+"""Other implementations that have our weights."""
 CHOICES: dict[str, dict[str, Any]] = {
     "bilinear": {"score": "bilinear"},
     "additive": {"score": "additive"},
     **{name: {"weights": name} for name in ("sparsemax", "entmax15", "csoftmax", "csparsemax")},
 }
-"""Options of our models that are compared with none, softmax of dot scores."""
+"""Options of our models that are compared with the default, the softmax of dot scores."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What is timed."""
+    """Settings of a measurement."""
 
     against: Literal["rivals", "choices"] = "rivals"
-    """Other formulations, or our own with other scores and weights."""
+    """Compare with other implementations ("rivals"), or with other scores and weights functions ("choices")."""
     heads: int = 4
-    """Attention heads."""
+    """Number of attention heads."""
     batch_size: int = 32
-    """Sets per step."""
+    """Number of sets per step."""
     rounds: int = 9
-    """Timings of each; the median counts."""
+    """Number of timings, of which the median is printed."""
     device: str = "cpu"
     """cpu, or cuda."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """float32, or bfloat16 for autocast."""
     floor: bool = False
-    """Ratios of the processor's time, the share of matrix products, and the most that they allow."""
+    """Print ratios of CPU times, the share of matrix products, and the ratio if all other work took no time."""
 
 
 def contest(setting: Setting, name: str, dim: int, points: int) -> list[dict[str, Any]]:
-    """Two rows, of a training step (forward and backward pass, no optimizer) and of inference.
+    """Return a row for a training step (forward and backward pass, no optimizer) and a row for inference.
 
-    Each has our milliseconds, the others' times over ours, the operations of our matrix products, and the share that
-    they make of the rate of one large float32 product, timed in the same rounds. The training step has the others'
-    memory over ours too.
+    A row has our time in milliseconds, the times of the others divided by ours, and the operations of our matrix
+    products. It also has the number of these operations per second, divided by the rate of one large float32 product
+    that is timed in the same rounds. The row for training has the memory of the others, divided by ours, too.
 
     Raises:
-        PointsetError: the model has no rivals.
+        PointsetError: there is no other implementation of the model.
     """
     contestants = _contestants(setting, name, dim)
     check_equal(contestants)
@@ -127,7 +128,7 @@ def _measured(setting: Setting, works: dict[str, Callable[[], object]]) -> dict[
 
 
 def products_share(work: Callable[[], object]) -> float:
-    """The share of matrix products in the processor's time of a piece of work."""
+    """Return the share of matrix products in the CPU time of a function call."""
     with profile() as profiled:
         work()
     times = {event.key: event.self_cpu_time_total for event in profiled.key_averages()}
@@ -155,11 +156,11 @@ def _rivals(name: str, ours: nn.Module, dim: int, heads: int) -> Contestants:
             "torch": torch_model(name, dim, heads, CLASSES),
         }
         return found | ({"aggregation": geometric_aggregation(dim, heads, CLASSES)} if name == "sab-pma" else {})
-    raise PointsetError(f"the benchmark has no rivals for {name}: give isab16-pma, another isab<m>-pma, or sab-pma")
+    raise PointsetError(f"{name} has no other implementation here: give isab16-pma, another isab<m>-pma, or sab-pma")
 
 
 def check_equal(contestants: Contestants, tolerance: float = 1e-4) -> None:
-    """Raise a PointsetError unless the rivals with our weights give our logits: else the ratios would mean nothing."""
+    """Raise a PointsetError if an implementation with our weights does not compute our logits."""
     device = next(contestants[OURS].parameters()).device
     points = torch.randn(2, 100, 3, generator=torch.Generator().manual_seed(1)).to(device)
     logits = {}
@@ -170,7 +171,7 @@ def check_equal(contestants: Contestants, tolerance: float = 1e-4) -> None:
     for name in [name for name in SAME if name in logits]:
         off = float((logits[name] - logits[OURS]).abs().max())
         if not off < tolerance:
-            raise PointsetError(f"the logits of {name} are off ours by {off:.1g}: it is not the same function")
+            raise PointsetError(f"the logits of {name} differ from ours by {off:.1g}, so it is not the same function")
 
 
 app = cyclopts.App(default_parameter=Parameter(negative=(), consume_multiple=True))
@@ -185,10 +186,10 @@ def bench(
     out: Path | None = None,
     setting: Annotated[Setting, Parameter(name="*")] = Setting(),
 ) -> None:
-    """Print a table, two rows per model, width and size of set.
+    """Print a table with two rows per model, width and number of points.
 
     Args:
-        models: isab<m>-pma or sab-pma, and with `--against choices` any that attend; isab16-pma when not given.
+        models: isab<m>-pma or sab-pma; with `--against choices`, any model with attention. Default: isab16-pma.
         dims: widths.
         points: points per set.
         threads: of torch; all cores when not given.

@@ -1,12 +1,13 @@
-"""How fast the data layer is, as ratios: reading OFF, mesh to 10,000 points, and batches while training.
+"""Compare the speed of reading OFF files, sampling points and making batches with other libraries.
 
     .venv/bin/python scripts/benchmark/data.py                                   # on shapes of shapes10
     .venv/bin/python scripts/benchmark/data.py --folders path/to/ModelNet10 path/to/parts
 
-One process, one thread (two for the training step), the same files for everybody, calls interleaved, medians of several
-rounds. A file that a library cannot read, or reads to another number of triangles, is left out of the comparison with
-that library, and counted. The floor of reading is the time to read the bytes and to convert the numbers in them with
-numpy, knowing already what they are.
+All libraries read the same files in one process with one thread (two for the training step). Their calls are
+interleaved, and times are medians over several rounds. The comparison with a library leaves out files that the library
+cannot read, or reads with another number of triangles than we do. The table has the number of compared files. The row
+"floor" has a lower bound of the time to read a file: reading its bytes and converting them to numbers with numpy, if
+their places in the file are known.
 """
 
 import itertools
@@ -34,20 +35,20 @@ OURS = "pointset"
 
 
 class Floor:
-    """Bytes from the disk (from its cache, after the first round), and numbers from the bytes."""
+    """The lower bound of reading: get the bytes of a file, from the cache of the disk, and convert them to numbers."""
 
     def __init__(self) -> None:
         self.cuts: dict[Path, tuple[int, int]] = {}
 
     def __call__(self, path: Path) -> None:
-        """Convert the vertices' numbers to float64 and the faces' to int64."""
+        """Convert the numbers of the vertices to float64 and those of the faces to int64."""
         start, cut = self.cuts.get(path) or self._cut(path)
         content = path.read_bytes()
         np.fromstring(content[start:cut], np.float64, sep=" ")
         np.fromstring(content[cut:], np.int64, sep=" ")
 
     def _cut(self, path: Path) -> tuple[int, int]:
-        """Where the vertices begin and end, found once and not timed: knowing it is not part of the floor."""
+        """Find where the vertices begin and end in the file. This is done once and not timed."""
         content, vertices = path.read_bytes(), len(read_mesh(path).vertices)
         head = re.match(rb"OFF\s*\d+\s+\d+\s+\d+\s*", content)
         assert head, path
@@ -58,12 +59,12 @@ class Floor:
 
 
 def readers() -> dict[str, Task]:
-    """Who reads OFF: a function from the file to something with faces."""
+    """Functions that read an OFF file and return the number of its triangles, by library."""
     import open3d
     import trimesh
     from torch_geometric.io import read_off
 
-    open3d.utility.set_verbosity_level(open3d.utility.VerbosityLevel.Error)  # it returns an empty mesh, and says so
+    open3d.utility.set_verbosity_level(open3d.utility.VerbosityLevel.Error)  # it prints a warning for an empty mesh
     return {
         OURS: lambda path: len(read_mesh(path).faces),
         "torch-geometric": lambda path: read_off(str(path)).face.shape[1],
@@ -74,7 +75,7 @@ def readers() -> dict[str, Task]:
 
 
 def samplers(points: int) -> dict[str, Task]:
-    """From the file to points on the surface."""
+    """Functions that read an OFF file and sample points on its surface, by library."""
     from torch_geometric.io import read_off
     from torch_geometric.transforms import SamplePoints
 
@@ -86,7 +87,7 @@ def samplers(points: int) -> dict[str, Task]:
 
 
 def readable(task: Task, ours: Task, files: Sequence[Path]) -> list[Path]:
-    """The files that a task can do and, where both count faces, does as we do."""
+    """The files that a task can read, with our number of triangles if the task returns it."""
     kept = []
     for path in files:
         try:
@@ -99,7 +100,7 @@ def readable(task: Task, ours: Task, files: Sequence[Path]) -> list[Path]:
 
 
 def compare(tasks: dict[str, Task], files: Sequence[Path], rounds: int) -> list[tuple[str, ...]]:
-    """One line per library: files, milliseconds per file of both, ratio of the totals, median ratio of a file."""
+    """A line per library: files, its and our milliseconds per file, ratio of the totals, median ratio of the files."""
     lines: list[tuple[str, ...]] = []
     for name in [name for name in tasks if name != OURS]:
         common = readable(tasks[name], tasks[OURS], files)
@@ -127,13 +128,16 @@ def off_files(folder: Path, most: int) -> list[Path]:
     """Up to `most` OFF files, evenly spread over the sorted list."""
     files = sorted(path for path in folder.rglob("*") if path.suffix.lower() == ".off")
     if not files:
-        raise SystemExit(f"data.py: {folder} holds no OFF file: give a folder that does, such as ModelNet10")
+        raise SystemExit(f"data.py: {folder} has no OFF file: give a folder that has some, such as ModelNet10")
     step = max(1, len(files) // most)
     return files[::step][:most]
 
 
 def modelnet40_sized(folder: Path, points: int, cache_points: int) -> PointSets:
-    """Sets from a cache of random points on disk, as many shapes as ModelNet40 trains on: 1.2 GB for 10,000 each."""
+    """Sets from a cache of random points on disk, with as many shapes as the training split of ModelNet40.
+
+    The cache has 1.2 GB for 10,000 points per shape.
+    """
     shapes, path = 9_843, folder / "points.npy"
     whole = np.lib.format.open_memmap(path, "w+", np.float32, (shapes, cache_points, 3))
     rng = np.random.default_rng(0)
@@ -148,7 +152,7 @@ def modelnet40_sized(folder: Path, points: int, cache_points: int) -> PointSets:
 
 
 def loading(sets: PointSets, rounds: int) -> tuple[str, ...]:
-    """A batch of 32 fresh subsets, augmented, against one training step of rff-max, taking turns."""
+    """A line with the time to draw and augment a batch of 32 sets, and the time of a training step of rff-max."""
     model = create_model("rff-max", classes=40)
     augment = Compose((Scale(), Jitter()))
     generator = torch.Generator().manual_seed(0)

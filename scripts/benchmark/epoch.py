@@ -1,10 +1,10 @@
-"""Seconds per epoch of a real training, everything included, and the share of them that the steps take.
+"""Measure the time of a training epoch, and the share of the training steps in it.
 
     .venv/bin/python scripts/benchmark/epoch.py --data path/to/modelnet40_ply_hdf5 --points 100 1000 --threads 2
 
-`fit` trains for some steps with loading, drawing, augmentation, clipping and bookkeeping. Then the same number of
-steps is made from batches that are already in memory: forward pass, backward pass, clipping, optimizer. Both take turns
-in one process; medians.
+`fit` trains for `--steps` steps, which includes loading, sampling, augmentation, clipping and bookkeeping. For
+comparison, the same number of steps is made with batches that are already in memory: forward pass, backward pass,
+clipping and optimizer. The two measurements alternate in one process, and the table has their medians.
 """
 
 import statistics
@@ -26,7 +26,7 @@ from pointset.data import PointSets, collate
 
 
 def whole(name: str, train: PointSets, recipe: Recipe) -> float:
-    """Seconds that `fit` takes for its steps."""
+    """Return the seconds that `fit` takes for the steps of the recipe."""
     model = pointset.create_model(name, len(train.classes), dim=256)
     return pointset.fit(model, train, recipe, progress=False).seconds
 
@@ -45,7 +45,7 @@ def bare(name: str, drawn: Sequence[tuple[Tensor, ...]], classes: int, recipe: R
 
 
 def measure(name: str, data: str, size: int, steps: int, rounds: int) -> dict[str, Any]:
-    """One row of the table."""
+    """Return a row of the table."""
     train, recipe = pointset.load_dataset(data, "train", points=size), Recipe(steps=steps)
     drawn = list(islice(DataLoader(train, recipe.batch_size, shuffle=True, collate_fn=collate), steps))
     classes = len(train.classes)
@@ -70,15 +70,15 @@ def main(
     rounds: int = 3,
     threads: int = 1,
 ) -> None:
-    """Print a table, a row per size.
+    """Print a table with a row per number of points.
 
     Args:
-        data: a card's name, or a folder.
-        model: from `pointset zoo`, at width 256.
-        points: sizes of set.
-        steps: in each timing.
-        rounds: timings; the median counts, one more comes first.
-        threads: of torch.
+        data: name of a data card, or a folder.
+        model: name from `pointset zoo`; its width is 256.
+        points: numbers of points per set.
+        steps: number of steps in each timing.
+        rounds: number of timings, of which the median is printed. One more is made first and not counted.
+        threads: number of threads of torch.
     """
     torch.set_num_threads(threads)
     rows = [measure(model, data, size, steps, rounds) for size in points]

@@ -1,13 +1,14 @@
-"""What a user could pick in place of our blocks: four formulations of one architecture.
+"""Four other implementations of the architecture of our attention models.
 
-- "released": the formulation that the Set Transformer's authors released (github juho-lee/set_transformer, modules.py):
-  heads laid along the batch, explicit products and softmax, inducing points repeated for every set;
-- "sdpa": the same values with `scaled_dot_product_attention` on projected keys;
-- "torch-geometric": its `SetAttentionBlock`, `InducedSetAttentionBlock` and `PoolingByMultiheadAttention`;
-- "torch": blocks around `torch.nn.MultiheadAttention`, which has a W^O.
+- "released": as in the code of the authors of the Set Transformer (github juho-lee/set_transformer, modules.py). Heads
+  are concatenated along the batch, products and softmax are explicit, and inducing points are repeated for every set.
+- "sdpa": the same function with `scaled_dot_product_attention` on projected keys.
+- "torch-geometric": its `SetAttentionBlock`, `InducedSetAttentionBlock` and `PoolingByMultiheadAttention`.
+- "torch": blocks around `torch.nn.MultiheadAttention`, which has an output projection W^O.
 
-The first two take the weights of one of our models in form "reference" and give the same logits. The other two are
-other functions of the same widths and depths, without layer norms, after one linear layer from 3 to d.
+The first two have the weights of one of our models in attention form "reference" and compute the same logits. The other
+two are different functions with the same widths and numbers of layers, without layer norm, after one linear layer from
+width 3 to d.
 """
 
 import math
@@ -21,11 +22,11 @@ from torch import Tensor, nn
 from pointset.nn import ISAB, MAB, PMA, SAB, AttentionPool
 
 Attend = Callable[[Tensor, Tensor, Tensor, int], Tensor]
-"""From queries, keys and values [B, ., d] and a number of heads to what was read, [B, n, d], the queries added."""
+"""A function from queries, keys and values [B, ., d] and a number of heads to queries + attention, [B, n, d]."""
 
 
 def split_along_batch(Q: Tensor, K: Tensor, V: Tensor, heads: int) -> Tensor:
-    """Heads as more sets of the batch, explicit weights."""
+    """Return queries + attention, with heads concatenated along the batch and explicit weights."""
     width = V.shape[2] // heads
     Q_, K_, V_ = (torch.cat(part.split(width, 2), 0) for part in (Q, K, V))
     A = torch.softmax(Q_.bmm(K_.transpose(1, 2)) / math.sqrt(V.shape[2]), 2)
@@ -33,14 +34,14 @@ def split_along_batch(Q: Tensor, K: Tensor, V: Tensor, heads: int) -> Tensor:
 
 
 def fused(Q: Tensor, K: Tensor, V: Tensor, heads: int) -> Tensor:
-    """`scaled_dot_product_attention` over heads of their own dimension."""
+    """Return queries + attention by `scaled_dot_product_attention`, with the heads as a dimension."""
     Q_, K_, V_ = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (Q, K, V))
     read = F.scaled_dot_product_attention(Q_, K_, V_, scale=1 / math.sqrt(V.shape[2]))
     return Q + read.transpose(1, 2).flatten(2)
 
 
 class PlainMAB(nn.Module):
-    """MAB in form "reference" with the weights of one of ours."""
+    """MAB in form "reference" with the weights of one of our MABs."""
 
     def __init__(self, mab: MAB, attend: Attend) -> None:
         super().__init__()
@@ -50,44 +51,44 @@ class PlainMAB(nn.Module):
         self.linear = mab.feed_forward[0]
 
     def forward(self, X: Tensor, Y: Tensor) -> Tensor:
-        """X [B, n, .] reads from Y [B, m, .]: [B, n, d]."""
+        """X [B, n, .] attends to Y [B, m, .]; returns [B, n, d]."""
         O = self.attend(self.query(X), self.key(Y), self.value(Y), self.heads)  # noqa: E741  the paper's letter
         return O + F.relu(self.linear(O))
 
 
 class PlainISAB(nn.Module):
-    """Inducing points, repeated for every set, read it; its rows read them back."""
+    """ISAB: inducing points, repeated for every set, attend to its rows, and the rows attend to the result."""
 
     def __init__(self, rows: nn.Parameter, reads: nn.Module, writes: nn.Module) -> None:
         super().__init__()
         self.rows, self.reads, self.writes = rows, reads, writes
 
     def forward(self, X: Tensor) -> Tensor:
-        """[B, n, d_in] to [B, n, d]."""
+        """Map [B, n, d_in] to [B, n, d]."""
         return self.writes(X, self.reads(self.rows.repeat(X.shape[0], 1, 1), X))
 
 
 class PlainSAB(nn.Module):
-    """Every row reads every row."""
+    """SAB: every row attends to all rows."""
 
     def __init__(self, mab: nn.Module) -> None:
         super().__init__()
         self.mab = mab
 
     def forward(self, X: Tensor) -> Tensor:
-        """[B, n, d_in] to [B, n, d]."""
+        """Map [B, n, d_in] to [B, n, d]."""
         return self.mab(X, X)
 
 
 class PlainPMA(nn.Module):
-    """Seeds, repeated for every set, read it."""
+    """PMA: seed vectors, repeated for every set, attend to its rows."""
 
     def __init__(self, seeds: nn.Parameter, mab: nn.Module) -> None:
         super().__init__()
         self.seeds, self.mab = seeds, mab
 
     def forward(self, Z: Tensor) -> Tensor:
-        """[B, n, d] to [B, k, d]."""
+        """Map [B, n, d] to [B, k, d]."""
         return self.mab(self.seeds.repeat(Z.shape[0], 1, 1), Z)
 
 
@@ -115,7 +116,7 @@ def _rewrite(module: nn.Module, attend: Attend) -> nn.Module:
             return nn.Dropout(module.p)
         case nn.Linear() | nn.ReLU() | nn.Flatten():
             return module
-    raise TypeError(f"the benchmark has no plain form of {type(module).__name__}")
+    raise TypeError(f"the benchmark has no other implementation of {type(module).__name__}")
 
 
 class TorchMAB(nn.Module):
@@ -127,7 +128,7 @@ class TorchMAB(nn.Module):
         self.linear = nn.Linear(dim, dim)
 
     def forward(self, X: Tensor, Y: Tensor) -> Tensor:
-        """X [B, n, d] reads from Y [B, m, d]: [B, n, d]."""
+        """X [B, n, d] attends to Y [B, m, d]; returns [B, n, d]."""
         H = X + self.attention(X, Y, Y, need_weights=False)[0]
         return H + F.relu(self.linear(H))
 
@@ -137,7 +138,7 @@ def _rows(count: int, dim: int) -> nn.Parameter:
 
 
 def torch_model(name: str, dim: int, heads: int, classes: int) -> nn.Sequential:
-    """`isab<m>-pma` or `sab-pma` of `torch.nn.MultiheadAttention`."""
+    """Return `isab<m>-pma` or `sab-pma` with `torch.nn.MultiheadAttention`."""
 
     def block() -> nn.Module:
         if name.startswith("sab"):
@@ -149,7 +150,7 @@ def torch_model(name: str, dim: int, heads: int, classes: int) -> nn.Sequential:
 
 
 def geometric_model(name: str, dim: int, heads: int, classes: int) -> nn.Sequential:
-    """`isab<m>-pma` or `sab-pma` of torch-geometric's blocks."""
+    """Return `isab<m>-pma` or `sab-pma` with the blocks of torch-geometric."""
     from torch_geometric.nn.aggr.utils import InducedSetAttentionBlock, PoolingByMultiheadAttention, SetAttentionBlock
 
     def block() -> nn.Module:
@@ -161,7 +162,7 @@ def geometric_model(name: str, dim: int, heads: int, classes: int) -> nn.Sequent
 
 
 def geometric_aggregation(dim: int, heads: int, classes: int) -> nn.Module:
-    """`sab-pma` as torch-geometric's `SetTransformerAggregation`, called on rows of equal sets laid end to end."""
+    """Return `sab-pma` as `SetTransformerAggregation` of torch-geometric, on the concatenated rows of equal sets."""
     from torch_geometric.nn.aggr import SetTransformerAggregation
 
     pool = SetTransformerAggregation(dim, 1, 2, 0, heads, dropout=0.0)
@@ -169,14 +170,14 @@ def geometric_aggregation(dim: int, heads: int, classes: int) -> nn.Module:
 
 
 class Flat(nn.Module):
-    """Calls an aggregation of torch-geometric with its rows and the set each row is of."""
+    """Calls an aggregation of torch-geometric with the rows of all sets and the index of the set of each row."""
 
     def __init__(self, aggregation: nn.Module) -> None:
         super().__init__()
         self.aggregation = aggregation
 
     def forward(self, X: Tensor) -> Tensor:
-        """[B, n, d] to [B, d]."""
+        """Map [B, n, d] to [B, d]."""
         sets, rows, _ = X.shape
         index = torch.arange(sets, device=X.device).repeat_interleave(rows)
         return self.aggregation(X.flatten(0, 1), index, dim_size=sets, max_num_elements=rows)
@@ -188,5 +189,5 @@ def _assembled(dim: int, classes: int, blocks: list[nn.Module], pool: nn.Module)
 
 
 def inducing(name: str) -> int:
-    """The number in `isab<m>-...`."""
+    """Return the number m of inducing points in a name `isab<m>-...`."""
     return int(name.removeprefix("isab").partition("-")[0])

@@ -15,18 +15,18 @@ from torch.profiler import ProfilerActivity, profile
 
 
 class Times(NamedTuple):
-    """Medians over the rounds."""
+    """Medians of wall time and CPU time over the rounds."""
 
     seconds: float
     processor: float
-    """Seconds of all threads together: other work on the machine changes it least."""
+    """CPU seconds of all threads together. Other work on the machine has the smallest effect on them."""
 
 
 def interleaved(works: Mapping[str, Callable[[], object]], rounds: int, device: str = "cpu") -> dict[str, Times]:
     """Time each piece of work; they take turns, so that a busy moment of the machine hits all alike.
 
-    Each round has an order of its own, drawn with one seed: whoever comes after a large piece of work finds an empty
-    cache. One round more is run first and not counted: it finds memory, kernels and plans.
+    Each round has a random order, from a fixed seed, because a function that follows a large one has none of its data
+    in the cache. One more round is run first and not counted: it allocates memory and loads kernels.
     """
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
     order, wait = Random(0), torch.cuda.synchronize if device == "cuda" else lambda: None
@@ -41,7 +41,7 @@ def interleaved(works: Mapping[str, Callable[[], object]], rounds: int, device: 
 
 
 def training_step(model: nn.Module, call: Callable[[], Tensor]) -> None:
-    """Forward and backward pass, no optimizer; `call` gives the logits [B, classes]."""
+    """Run forward and backward pass, without the optimizer; `call` returns the logits [B, classes]."""
     model.train()
     model.zero_grad()
     logits = call()
@@ -50,7 +50,7 @@ def training_step(model: nn.Module, call: Callable[[], Tensor]) -> None:
 
 
 def inference(model: nn.Module, call: Callable[[], Tensor]) -> None:
-    """Forward pass without gradients."""
+    """Run the forward pass without gradients."""
     model.eval()
     with torch.no_grad():
         call()

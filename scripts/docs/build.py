@@ -1,9 +1,9 @@
-"""Build the site: put its pages together in build/docs-source, and let Sphinx make HTML of them in build/docs.
+"""Build the documentation site: collect its pages in build/docs-source, and convert them to HTML in build/docs.
 
-.venv/bin/python scripts/docs/build.py            # any warning is an error; another folder than build may be given
+.venv/bin/python scripts/docs/build.py [FOLDER]        # FOLDER in place of build; any warning of Sphinx is an error
 
-The site's own pages lie here; guides, results and cards are taken from where they lie in the checkout, whose layout
-the site has, so that links between them hold in both.
+This folder has the pages that are only on the site. Guides, results and data cards are copied from the checkout. The
+site has the same folders as the checkout, so links between pages are valid in both.
 """
 
 import inspect
@@ -32,39 +32,40 @@ OWN = ("conf.py", "index.md", "changelog.md", "citing.md", "models.md", "tools.m
 COPIED = ("README.md", "LICENSE", "notebooks", "datasets/README.md", "scripts/experiments", "scripts/benchmark")
 IGNORED = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.py", "*.toml")
 MODELS = ("isab16-pma.modelnet40-1024", "rff-pma4.modelnet40-1024", "dumlp16-max+dumlp16.modelnet40-1024")
-"""Trained models of the live page."""
+"""Pretrained models of the live page."""
 APP = make_app(show_all=True)
 WIDTH = 88
-"""Characters of a command's help that a page shows without scrolling."""
+"""Width of the help of a command, in characters, that a page shows without scrolling."""
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 CORRUPTIONS_TEXT = """# Corruptions of point clouds
 
-`pointset.evaluation.corrupt` changes any array of points, for any model:
+`pointset.evaluation.corrupt` applies a corruption to an array of points:
 
 ```python
 noisy = pointset.evaluation.corrupt(points, "background", severity=3, seed=0)   # [n, 3] or [B, n, 3], array or tensor
 ```
 
-`pointset.evaluation.robustness(model, test)` evaluates a model under all of them. The corruptions of ModelNet40-C
-(arXiv 2201.12296) follow the authors' code, without occlusion and lidar, which need a renderer; drop_global and
-drop_local are those of ModelNet-C (arXiv 2202.03377). The pictures show severity 3; the numbers are the levels of
-severities 1 to 5 for shapes scaled to the unit sphere.
+`pointset.evaluation.robustness(model, test)` evaluates a model on sets with each corruption. Most corruptions are those
+of ModelNet40-C (arXiv 2201.12296) and follow the code of its authors. Its corruptions occlusion and lidar are left out,
+because they need a renderer. The corruptions drop_global and drop_local are those of ModelNet-C (arXiv 2202.03377).
+The pictures show severity 3. Each corruption has a list of its levels at severities 1 to 5, for shapes that are scaled
+to the unit sphere.
 """
 
 
 def stage(folder: Path) -> None:
-    """Put all sources of the site into an empty folder."""
+    """Collect all sources of the site in an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name in OWN:
         copy(HERE / name, folder / name)
-    for path in folder.glob("*.md"):  # they lie two folders deeper in the checkout
+    for path in folder.glob("*.md"):  # in the checkout, they are two folders deeper
         path.write_text(path.read_text(encoding="utf-8").replace("](../", "](scripts/"), encoding="utf-8")
     for name in COPIED:
         copy(CHECKOUT / name, folder / name)
     for path in (folder / "scripts" / "experiments" / "results").rglob("*.md"):
-        path.unlink()  # included in the page of results
+        path.unlink()  # their text is in the results pages
     (folder / "reference" / "commands.md").write_text(help_page(), encoding="utf-8")
     for package in reference_pages.packages():
         (folder / "reference" / f"{package}.rst").write_text(reference_pages.page(package), encoding="utf-8")
@@ -85,18 +86,18 @@ def copy(source: Path, target: Path) -> None:
 
 
 def without_links_out(path: Path, folder: Path) -> str:
-    """The text of a page, with only the words of links to files of the checkout that are not on the site."""
+    """The text of a page. Links to files of the checkout that are not on the site are replaced by their words."""
 
     def replaced(link: re.Match[str]) -> str:
         original = CHECKOUT / path.parent.relative_to(folder) / link[2]
         on_site = (path.parent / link[2]).is_file()
-        return link[1] if original.exists() and not on_site else link[0]  # Sphinx names a link to nowhere
+        return link[1] if original.exists() and not on_site else link[0]  # Sphinx reports links to missing files
 
     return LINK.sub(replaced, path.read_text(encoding="utf-8"))
 
 
 def cards_page() -> str:
-    """The page of the cards, in Markdown."""
+    """The page of the data cards, in Markdown."""
     blocks = ["# The datasets"]
     for name in list_cards():
         card = load_card(name)
@@ -115,7 +116,7 @@ def cards_page() -> str:
 
 
 def subcommands(parser: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The words of every command, the program itself first."""
+    """Yield the words of every command, from the empty tuple for the program itself."""
     yield path
     for name in parser:
         if not name.startswith("-"):
@@ -123,15 +124,18 @@ def subcommands(parser: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, 
 
 
 def printed_help(path: tuple[str, ...]) -> str:
-    """The help of a command."""
+    """The help of a command, as the program prints it."""
     out = StringIO()
     APP.help_print(list(path), console=Console(file=out, width=WIDTH, no_color=True, highlight=False))
     return "\n".join(line.rstrip() for line in out.getvalue().strip("\n").splitlines())
 
 
 def help_page() -> str:
-    """The page of the command line, in Markdown: what the program itself prints."""
-    blocks = ["# Command line", "What `pointset --help` and `--help-all` behind each command print."]
+    """The page of the command line, in Markdown: the help that the program prints."""
+    blocks = [
+        "# Command line",
+        "This page has the output of `pointset --help` and of `pointset COMMAND --help-all` for each command.",
+    ]
     for path in subcommands(APP):
         blocks += [f"## {' '.join(('pointset', *path))}", f"```text\n{printed_help(path)}\n```"]
     return "\n\n".join(blocks) + "\n"
@@ -160,14 +164,14 @@ def write_corruptions(folder: Path) -> None:
 
 
 def write_live_page(path: Path) -> None:
-    """Write the live page: trained models that come with the package, on the shapes that every page has."""
+    """Write the live page with pretrained models of the package and its built-in shapes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     models = [pointset.load_model(name) for name in MODELS]
     make_live_page(models, title="Ask trained models of ModelNet40").save(path)
 
 
 def main(build: Path = CHECKOUT / "build") -> int:
-    """Build the site in a folder; Sphinx's exit code."""
+    """Build the site in a folder, and return the exit code of Sphinx."""
     source, out, doctrees = build / "docs-source", build / "docs", build / "docs-doctrees"
     stage(source)
     shutil.rmtree(out, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""Docstrings and signatures as the source has them, for Sphinx.
+"""Convert docstrings and signatures of the source for Sphinx.
 
-Docstrings are Google's: an indented block is code, and `name` in one pair of backticks is code or a name. Signatures
-are written with the annotations of the source, in which a type has its short name.
+Docstrings are in the style of Google. In addition, an indented block is code, and text in single backticks is code or a
+public name. Signatures have the annotations of the source, with short names of types.
 """
 
 import ast
@@ -17,29 +17,29 @@ from reference_pages import all_names, public
 
 SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Warns|Yields|Example|Examples|Source|Note):$")
 MARKUP = re.compile(r"(\*\w(?:[^*]*\w)?\*(?!\w))|([|*])")
-"""Emphasis; and a star or a bar that is none, but that reStructuredText would take for markup."""
+"""Emphasis, or a star or bar that reStructuredText would interpret as markup although it is none."""
 CODE = re.compile(r"(?<![`:\w])`([^`\n]+)`(?![`_])")
 
 
 def to_restructured_text(app: object, what: str, name: str, described: Any, options: object, lines: list[str]) -> None:
-    """Change the lines of a docstring in place."""
+    """Convert the lines of a docstring in place."""
     lines[:] = [linked(line) for line in with_code_blocks(lines)]
     if what == "attribute":
         lines += values_of_field(name)
     if what in ("attribute", "property"):
-        # napoleon takes the words before a colon in the first line for a type: this one has none, and shows nothing
+        # napoleon interprets words before a colon in the first line as a type; a line with a backslash is invisible
         lines.insert(0, "\\")
 
 
 def is_not_for_users(app: object, what: str, name: str, described: Any, skip: bool, options: object) -> bool | None:
-    """Leave out what scikit-learn adds to an estimator, which refers to its own pages, and constants of classes."""
+    """Leave out constants of classes, and methods that scikit-learn adds to estimators with links to its own site."""
     return True if re.fullmatch("set_.*_request", name) or (name.isupper() and len(name) > 1) else None
 
 
 def with_code_blocks(lines: list[str]) -> list[str]:
-    """The lines with a directive before each indented block that is not part of a section or of a list."""
+    """Return the lines with a code directive before each indented block outside of sections and lists."""
     changed: list[str] = []
-    at_margin = True  # whether the last words stood at the margin and opened nothing
+    at_margin = True  # True if the last text was at the margin and did not begin a section or a list
     for index, line in enumerate(lines):
         begins = line.startswith("    ") and index > 0 and not lines[index - 1].strip()
         if begins and at_margin:
@@ -53,7 +53,7 @@ def with_code_blocks(lines: list[str]) -> list[str]:
 
 
 def looks_like_python(lines: list[str]) -> bool:
-    """Whether the indented block at the head of the lines is a program."""
+    """True if the indented block at the beginning of the lines is valid Python."""
     block = takewhile(lambda line: not line.strip() or line.startswith(" "), lines)
     try:
         ast.parse(textwrap.dedent("\n".join(block)))
@@ -64,7 +64,7 @@ def looks_like_python(lines: list[str]) -> bool:
 
 @cache
 def full_names() -> dict[str, str]:
-    """Public names by what a docstring calls them."""
+    """Full public names by the full and short names that docstrings use."""
     names = {}
     for name in all_names():
         short = name.rpartition(".")[2]
@@ -75,11 +75,11 @@ def full_names() -> dict[str, str]:
 
 
 def linked(line: str) -> str:
-    """A line whose `name` is a link if it is public, and code if not."""
+    """Return a line in which text in backticks is a link if it is a public name, and code otherwise."""
     if line.lstrip().startswith((">>>", "...")):
         return line
 
-    parts = CODE.split(line)  # words and what stood in backticks, in turn
+    parts = CODE.split(line)  # alternately text, and code in backticks
     words = [MARKUP.sub(lambda mark: mark[1] or f"\\{mark[2]}", text) for text in parts[::2]]
     codes = [
         f":py:obj:`{code} <{full_names()[code]}>`" if code in full_names() else f"``{code}``" for code in parts[1::2]
@@ -88,7 +88,7 @@ def linked(line: str) -> str:
 
 
 def values_of_field(name: str) -> list[str]:
-    """The values that the annotation of a configuration's field allows."""
+    """Return the lines on the values that the annotation of a field allows; empty for a plain type."""
     owner, _, field = name.rpartition(".")
     try:
         annotation = get_type_hints(public(owner), include_extras=True)[field]
@@ -99,7 +99,7 @@ def values_of_field(name: str) -> list[str]:
 
 
 def values(annotation: Any) -> str:
-    """The values of a checked annotation in words; empty for a plain type."""
+    """Return the allowed values of an annotation in words; empty for a plain type."""
     if get_origin(annotation) is Annotated:
         return next((meta.description for meta in annotation.__metadata__ if getattr(meta, "description", None)), "")
     if get_origin(annotation) is Literal:
@@ -124,7 +124,7 @@ def short_signature(
 
 
 def fields_of(cls: type) -> str:
-    """The parameters of a dataclass with their defaults: its fields stand below, each with its words."""
+    """Return the parameters of a dataclass with their defaults, without types, since the page lists the fields."""
     parameters = inspect.signature(cls).parameters.values()
     plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
     shown = [one.replace(default=Shown(one.default)) if one.default is not one.empty else one for one in plain]
@@ -132,7 +132,7 @@ def fields_of(cls: type) -> str:
 
 
 class Shown:
-    """A default that is shown as Python would write it, or as `...` if it could not be read back."""
+    """A default value, which is shown by its `repr`, or as `...` if this is not valid Python."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -143,7 +143,7 @@ class Shown:
 
 
 def of_source(function: Any) -> tuple[str, str | None] | None:
-    """Parameters and result of a function as its source has them, without self."""
+    """Return parameters and result of a function from its source, without self; None if there is no source."""
     function = inspect.unwrap(getattr(function, "__func__", function))
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))

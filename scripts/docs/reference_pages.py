@@ -1,4 +1,4 @@
-"""The API reference: one page per public package, generated from the names in its `__all__`."""
+"""Generate the API reference: one page per public package, from the names in its `__all__`."""
 
 import importlib
 import inspect
@@ -12,12 +12,12 @@ import pointset
 
 INDEX = Path(__file__).parent / "reference" / "index.rst"
 PREAMBLE = textwrap.dedent(INDEX.read_text(encoding="utf-8").partition(".. code-block:: python")[2])
-"""The program on the index page; the examples of all docstrings run after it."""
+"""The program on the index page. The examples of all docstrings assume that it has been run."""
 
 
 @cache
 def packages() -> dict[str, ModuleType]:
-    """The public packages by name, the top level first."""
+    """The public packages by name, from the top level."""
     public_modules = (getattr(pointset, name) for name in vars(pointset)["__all__"])
     return {module.__name__: module for module in [pointset, *filter(inspect.ismodule, public_modules)]}
 
@@ -61,7 +61,7 @@ def page(package: str) -> str:
         blocks += map(directive, members)
     if elsewhere := exported_elsewhere(package):
         links = ", ".join(f":py:obj:`{name}`" for name in elsewhere)
-        blocks.append(f"Exported here, too: {links}.")
+        blocks.append(f"This package also exports {links}.")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -80,7 +80,7 @@ def directive(name: str) -> str:
 
 
 def exported_elsewhere(package: str) -> list[str]:
-    """The names, on pages of other packages, of what a package exports without documenting it."""
+    """Names of the objects that a package exports, but that are documented on pages of other packages."""
     module, here = packages()[package], {*names_of_pages()[package]}
     values = [getattr(module, name) for name in module.__all__ if f"{package}.{name}" not in here]
     by_object = {id(public(name)): name for name in all_names()}
