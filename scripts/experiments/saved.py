@@ -75,7 +75,7 @@ class SavedRow:
 
     @property
     def parts(self) -> tuple[str, str]:
-        """Encoder and pooling; the pooling is empty for a model that is not made of both."""
+        """Encoder and pooling, the two parts of the name; the pooling is empty if the name has one part."""
         encoder, _, pooling = self.name.partition("-")
         return encoder, pooling
 
