@@ -46,7 +46,7 @@ app = cyclopts.App(name="imperfect.py", help=__doc__, result_action="return_valu
 
 
 class CopiedSets(PointSets):
-    """Sets that are sampled in training from the shapes and from their copies. In the cache, the copies follow the shapes."""
+    """Sets that are sampled in training from the shapes and their copies, which follow the shapes in the cache."""
 
     def draw_indices(
         self, indices: torch.Tensor | Sequence[int], generator: torch.Generator, size: int | None = None

@@ -1,4 +1,4 @@
-"""Write the table of published accuracies on ModelNet40 into results/published/study.md, from published.toml in the same folder.
+"""Write the table of published accuracies on ModelNet40 in results/published/study.md from published.toml.
 
 python scripts/experiments/published.py
 """
