@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent.parent / "notebooks"
 
 
 def refresh(path: Path) -> None:
-    """Execute a notebook in its folder and write it back without what differs from run to run."""
+    """Run a notebook in its folder, and write it with its output, but without data that differ between runs."""
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=1800, resources={"metadata": {"path": str(path.parent)}}).execute()
     for cell in notebook.cells:

@@ -82,15 +82,15 @@ install_pointset() {
         say ".venv is up to date"
         return
     fi
-    say "installing pointset${extra:+ with the extra $extra} into .venv: the first time some minutes, and 2 to 3 GB"
-    say "(more with CUDA, which PyPI's torch for Linux brings along)"
+    say "installing pointset${extra:+ with the extra $extra} into .venv: the first time takes a few minutes and 2 to 3 GB"
+    say "(more with CUDA, which is part of PyPI's torch for Linux)"
     local what=".${extra:+[$extra]}" began=$SECONDS
     with_uv "$what" || with_pip "$what"
     wanted > ".venv/installed${extra:+-$extra}"
     say "installed in $((SECONDS - began)) s; .venv has $(du -sh .venv | cut -f1)"
 }
 
-# Install packages of Debian, if this is allowed and possible.
+# Install Debian packages, if the user is root and apt-get exists.
 apt_install() {
     [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
     say "installing $*"
@@ -102,11 +102,11 @@ open3d_loads() {
         "$venv_python" -c 'import open3d' 2>/dev/null
 }
 
-# The system libraries that Open3D's wheel loads.
+# Install the system libraries of Open3D, if it is installed and cannot be imported.
 install_system_libraries() {
     local packages=(libegl1 libgl1 libidn2-0 libudev1 libusb-1.0-0 libx11-6)
     if open3d_loads || { apt_install "${packages[@]}" && open3d_loads; }; then return; fi
-    say "warning: Open3D lacks system libraries and will not load; the rest works (Debian: apt-get install ${packages[*]})"
+    say "warning: Open3D cannot be imported without system libraries (Debian: apt-get install ${packages[*]}); all else works"
 }
 
 # The tests of the interactive page need a browser.
@@ -116,7 +116,7 @@ install_browser() {
     for name in chromium chromium-browser google-chrome google-chrome-stable; do
         if command -v "$name" >/dev/null; then return; fi
     done
-    apt_install chromium || say "no Chromium here: the tests of the interactive page will be skipped"
+    apt_install chromium || say "Chromium was not found: the tests of the interactive page will be skipped"
 }
 
 make_venv

@@ -69,7 +69,7 @@ class Setting:
     rounds: int = 9
     """Number of timings, of which the median is printed."""
     device: str = "cpu"
-    """cpu, or cuda."""
+    """cpu or cuda."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """float32, or bfloat16 for autocast."""
     floor: bool = False
@@ -191,10 +191,10 @@ def bench(
     Args:
         models: isab<m>-pma or sab-pma; with `--against choices`, any model with attention. Default: isab16-pma.
         dims: widths.
-        points: points per set.
-        threads: of torch; all cores when not given.
-        out: file for the rows, as JSON, with the command and the machine; written again after each size.
-        setting: what is timed.
+        points: numbers of points per set.
+        threads: number of threads of torch; default: all cores.
+        out: JSON file for the rows, the command and the machine. It is written after each number of points.
+        setting: settings of the measurement.
     """
     torch.set_num_threads(threads or torch.get_num_threads())
     machine = {"processor": platform.processor(), "threads": torch.get_num_threads(), "torch": torch.__version__}

@@ -175,11 +175,11 @@ def bench(
     """Print three tables.
 
     Args:
-        folders: where OFF files are, at any depth; 60 shapes of shapes10 when not given.
-        points: points per mesh.
-        rounds: times each task is done; medians count.
-        most: files per folder, evenly spread.
-        loading_too: measure batches while training as well (writes 1.2 GB to a temporary folder).
+        folders: folders with OFF files at any depth; default: 60 shapes of shapes10.
+        points: number of points to sample per mesh.
+        rounds: number of timings, of which the median is printed.
+        most: maximum number of files per folder, spread over the sorted list.
+        loading_too: measure the making of batches, too; this writes 1.2 GB to a temporary folder.
     """
     torch.set_num_threads(1)
     made = TemporaryDirectory()

@@ -32,7 +32,7 @@ def whole(name: str, train: PointSets, recipe: Recipe) -> float:
 
 
 def bare(name: str, drawn: Sequence[tuple[Tensor, ...]], classes: int, recipe: Recipe) -> float:
-    """Seconds of the same steps from batches in memory."""
+    """Return the seconds of the same number of steps with batches in memory."""
     model = pointset.create_model(name, classes, dim=256).train()
     optimizer = torch.optim.AdamW(model.parameters(), recipe.learning_rate)
     start = time.perf_counter()

@@ -93,7 +93,7 @@ class PlainPMA(nn.Module):
 
 
 def rewritten(model: Any, attend: Attend) -> nn.Sequential:
-    """One of our models (form "reference", no norm) in another formulation, with the same weights."""
+    """Return one of our models (form "reference", no norm) in another implementation, with the same weights."""
     modules = [*model.encoder, model.pool, *model.head]
     return nn.Sequential(*(_rewrite(module, attend) for module in modules))
 

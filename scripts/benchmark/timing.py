@@ -1,4 +1,4 @@
-"""Times and memory of models: every contestant in every round, in one process, and the median over the rounds."""
+"""Times and memory of models. Times are medians over rounds, each of which calls all functions in one process."""
 
 import copy
 import time
@@ -23,7 +23,7 @@ class Times(NamedTuple):
 
 
 def interleaved(works: Mapping[str, Callable[[], object]], rounds: int, device: str = "cpu") -> dict[str, Times]:
-    """Time each piece of work; they take turns, so that a busy moment of the machine hits all alike.
+    """Time functions in interleaved calls, so that other work on the machine affects all of them alike.
 
     Each round has a random order, from a fixed seed, because a function that follows a large one has none of its data
     in the cache. One more round is run first and not counted: it allocates memory and loads kernels.
@@ -60,7 +60,7 @@ WORKS = {"training step": training_step, "inference": inference}
 
 
 def step_memory(model: nn.Module, clouds: Tensor) -> int:
-    """Peak bytes of forward and backward pass on clouds [B, n, 3], with gradients; on a CPU also the parameters."""
+    """Return the peak bytes of a training step on clouds [B, n, 3], with gradients; on a CPU also with parameters."""
     model = copy.deepcopy(model)  # its batch statistics and gradients are its own
     if clouds.is_cuda:
         torch.cuda.reset_peak_memory_stats(clouds.device)

@@ -42,7 +42,7 @@ class Distillation(Classification):
         self.teachers, self.share = [teacher.eval().requires_grad_(False) for teacher in teachers], share
 
     def loss(self, output: Float[Tensor, "B classes"], batch: Any) -> Loss:
-        """Of sets of one size; the metrics are those of the labels."""
+        """Return the loss for sets of one size; the metrics are computed from the labels."""
         labelled = super().loss(output, batch)
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=self.recipe.precision == "bfloat16"):
             probabilities = [teacher(batch.points, batch.mask).float().softmax(dim=1) for teacher in self.teachers]

@@ -50,7 +50,7 @@ def faithful(
 
 
 def table(rows: Sequence[dict[str, Any]], what: str) -> str:
-    """The mean areas of all explanations and models, with the interval of the difference from a random order."""
+    """The table of mean areas, with 95 % intervals of the difference from a random order, for one test."""
     by_pair = pd.DataFrame(rows).groupby(["model", "explanation"])[what]
     areas, lines = {pair: 100 * own.to_numpy() for pair, own in by_pair}, []
     for explanation in dict.fromkeys(row["explanation"] for row in rows):

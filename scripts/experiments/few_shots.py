@@ -29,9 +29,9 @@ from pointset.training import transfer_recipe
 NAME, CLASSICAL, NETWORK = "few_shots", "features+surface-svm", "dumlp16-max+dumlp16"
 BLOCKS = ("features-svm", "surface-svm")
 SIZES, QUERIES, EPISODES = ((5, 10), (5, 20), (10, 10), (10, 20)), 20, 10
-"""Ways and shots."""
+"""Pairs of ways (classes per episode) and shots (training shapes per class); queries per class; number of episodes."""
 MIXED = ("stretch-wide", "shift-wide", "jitter", "cutmix-k")
-"""Augmentations of the training on the other classes, which also mixes shapes (PointCutMix) and has more noise."""
+"""Augmentations of the training on the 30 other classes, with PointCutMix."""
 STEPS = 100
 SCRATCH, ROWS = f"network, {STEPS} steps from scratch", "SVM on embeddings, other 30 classes"
 BOTH = "SVM on features, surface and embeddings"

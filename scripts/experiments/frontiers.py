@@ -47,7 +47,7 @@ class Dot:
 
 
 def frontier(dots: Sequence[Dot]) -> list[Dot]:
-    """The Pareto front, cheapest first: no other dot has as high a mean for at most the same cost."""
+    """The Pareto front in the order of increasing cost: other dots with the same or a lower cost have a lower mean."""
 
     def beats(other: Dot, dot: Dot) -> bool:
         as_good = other.cost <= dot.cost and other.mean >= dot.mean

@@ -78,7 +78,7 @@ def measure(name: str, sets: Callable[[int, int], tuple[PointSets, PointSets]]) 
 
 
 def table(name: str) -> str:
-    """Return the table of mean accuracies, with standard deviations over draws if there are several."""
+    """Return the table of one dataset: mean accuracies, with standard deviations if there are several draws."""
     rows = pd.read_csv(RESULTS / NAME / "results.csv").query("data == @name")
     found = 100 * rows.groupby(["method", "shapes"]).accuracy.agg(["mean", "std"])
     cells = {key: f"{mean:.1f}" + (f" ± {std:.1f}" if pd.notna(std) else "") for key, mean, std in found.itertuples()}

@@ -313,8 +313,8 @@ def measure(case: Case, tables: int, gap: float) -> dict[str, float]:
 
 
 def draw(results: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) -> None:
-    """One dot for each case and rule, in two panels: level and power."""
-    matplotlib.rcParams["svg.hashsalt"] = "levels"  # the same file every time
+    """Draw a dot for the level in each case, and a bar for the mean power, for each rule."""
+    matplotlib.rcParams["svg.hashsalt"] = "levels"  # makes the file reproducible
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     titles = {"level": "level %; a dot is a case", "power": "mean power %"}

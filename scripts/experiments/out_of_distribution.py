@@ -100,9 +100,9 @@ def from_covariance(means: Tensor, covariance: Tensor, held_out: Tensor) -> Trai
 
 
 def measure(model: Any, shapes: Any, true: ndarray, names: list[str], **reading: str) -> list[dict[str, object]]:
-    """Return rows of the table, of shapes of the model's classes, and with a second name of shapes of other classes.
+    """Return a row for shapes of the model's classes and, if there is a second name, a row for the other shapes.
 
-    They have the share of low confidence and, for classes of the model, the calibration error.
+    A row has the share of shapes with low confidence and, for classes of the model, the calibration error.
     """
     found, known = pd.DataFrame(model.classify(shapes, **reading)), np.isin(true, model.classes)
     right, rows = found["class"] == true, list[dict[str, object]]()
@@ -114,7 +114,7 @@ def measure(model: Any, shapes: Any, true: ndarray, names: list[str], **reading:
 
 
 def calibration_error(probabilities: pd.Series, right: pd.Series) -> float:
-    """Return the mean difference of probability and accuracy, in bins of probability."""
+    """Return the expected calibration error: the mean absolute difference of probability and accuracy over bins."""
     places = np.clip(np.ceil(probabilities * BINS).astype(int) - 1, 0, BINS - 1)
     gaps = np.bincount(places, weights=probabilities - right, minlength=BINS)
     return float(np.abs(gaps).sum() / len(right))

@@ -97,7 +97,7 @@ def _test(model: nn.Module, description: dict[str, Any], points: int) -> Evaluat
 
 
 def _temperature(model: nn.Module, description: dict[str, Any]) -> float:
-    """The temperature that fits the validation split of the run best."""
+    """The temperature that minimises the log loss on the validation split of the run."""
     train = load_like(description["data"], "train")
     held_out = evaluate(model, train.subset(description["validation"]))
     groups = train.grouping.groups[description["validation"]] if train.grouping else None
@@ -109,7 +109,7 @@ def _in_16_bits(model: nn.Module) -> dict[str, Tensor]:
 
 
 def _check(model: nn.Module) -> dict[str, Tensor]:
-    """A few sets and their logits, by which an installation can tell that it computes the same."""
+    """Four sets and their logits, with which an installation can test that it computes the same values."""
     points = normalize_points(torch.randn(4, 128, 3, generator=torch.Generator().manual_seed(0)), "unit-sphere")
     with torch.inference_mode():
         return {"points": points, "logits": model(points)}

@@ -91,7 +91,7 @@ def lines(read: dict[str, Tensor]) -> Iterator[list[str]]:
 
 
 def picture(model: nn.Module, sets: PointSets, found: dict[str, Tensor]) -> Figure:
-    """A line for the inducing point that prefers a property most, on two shapes of three classes."""
+    """Draw, for each property in `LINES`, the maps of the inducing point with the largest preference."""
     shown = [row for kind in DRAWN for row in (sets.labels == sets.classes.index(kind)).nonzero()[:2, 0].tolist()]
     maps = [attention_maps(model, sets.points[row]) for row in shown]
     labels, chosen = list[str](), [list[Tensor]() for _ in shown]

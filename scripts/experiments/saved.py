@@ -43,7 +43,7 @@ PREDICTIONS = "predictions.npz"
 COST = tuple(field.name for field in fields(Cost))
 CLASSIFICATION = "classification"
 LEVEL = 0.05
-"""Significance level of comparisons."""
+"""Significance level of the test of a comparison."""
 
 
 @dataclass(frozen=True)
@@ -217,12 +217,12 @@ def _row(row: Mapping[str, Any], name: str, pairs: Mapping[str, Any]) -> dict[st
 
 
 def _differ(pair: Mapping[str, Any]) -> bool:
-    """True if two models, or with a single seed their only runs, differ significantly."""
+    """True if two models differ significantly; models with a single seed are compared by their runs."""
     return pair["significant"] or (pair["p_runs"] is not None and pair["p_runs"] < LEVEL)
 
 
 def write_study(name: str, rows: Sequence[Mapping[str, Any]], tables: Iterable[str]) -> None:
-    """Write the lines of a study to results.csv, and replace the tables in its study.md."""
+    """Write the rows of a study to its results.csv, and replace the tables in its study.md."""
     write_csv(RESULTS / name / "results.csv", rows)
     write_tables(name, tables)
 
@@ -234,13 +234,13 @@ def kept_rows(name: str) -> list[dict[str, str]]:
 
 
 def keep_row(name: str, row: Mapping[str, Any]) -> None:
-    """Append a line to the results.csv of a study, so that the same command can continue, and print it."""
+    """Print a row of a study and append it to results.csv, from which the same command continues."""
     write_csv(RESULTS / name / "results.csv", [*kept_rows(name), row])
     print(*row.values(), flush=True)
 
 
 def write_tables(name: str, tables: Iterable[str]) -> None:
-    """Replace the first tables in the study.md of a study, in their order."""
+    """Replace the first tables in study.md of a study by `tables`, in their order."""
     file, following = RESULTS / name / "study.md", iter(tables)
     text = file.read_text(encoding="utf-8")
     text = re.sub(r"(?m)(^\|.*\n)+", lambda old: f"{table}\n" if (table := next(following, "")) else old[0], text)
@@ -248,12 +248,12 @@ def write_tables(name: str, tables: Iterable[str]) -> None:
 
 
 def read_csv(file: Path) -> list[dict[str, str]]:
-    """The lines of a CSV file, as texts."""
+    """The rows of a CSV file, with all values as strings."""
     return pd.read_csv(file, dtype=str, keep_default_na=False).to_dict("records")
 
 
 def write_csv(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write a CSV file with the columns of the first row."""
+    """Write rows to a CSV file with the columns of the first row."""
     file.parent.mkdir(parents=True, exist_ok=True)
     pd.DataFrame(rows, columns=list(rows[0]), dtype=object).to_csv(file, index=False)
 

@@ -73,7 +73,7 @@ def measure(label: str, train: PointSets, test: PointSets, seed: int) -> None:
 
 
 def means() -> pd.DataFrame:
-    """Return the means over the splits for each model, with the number of splits and the largest change."""
+    """Return the means over the splits for each model, the number of splits, and the largest change of a logit."""
     groups = pd.read_csv(RESULTS / NAME / "results.csv").groupby("model", sort=False)
     return groups.mean().assign(splits=groups.size(), change=groups["change"].max())
 
@@ -89,7 +89,7 @@ def table() -> str:
 
 
 def draw(file: Path) -> None:
-    """Draw accuracy against the size of the support, for models that were measured on all splits."""
+    """Draw accuracy against the number of support points, for models that were measured on all splits."""
     found, dots = means(), []
     for index, (label, own) in enumerate(found[found.splits == found.splits.max()].iterrows()):
         accuracy, style = 100 * own.accuracy, {"color": COLORS[index], "marker": MARKERS[index]}
