@@ -24,7 +24,7 @@ app = App(name="ordered.py", help=__doc__, help_format="plaintext")
 
 
 def stool(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return points [n, 3] of a stool with `count` legs and random proportions, some with stretchers between the legs."""
+    """Return points [n, 3] of a random stool with `count` legs; some stools have stretchers between the legs."""
     width, height, top = rng.uniform(0.3, 0.6), rng.uniform(0.3, 0.7), rng.uniform(0.02, 0.08)
     square, splay = bool(rng.integers(2)), float(rng.choice([0.0, 0.12]))
     seat = revolve(np.array([(0, 0), (width / 2, 0), (width / 2, top), (0, top)], float), sections=20)
