@@ -23,9 +23,8 @@ from pointset.data.normalize import is_standardized, normalize_rows
 from pointset.data.options import Preparation
 from pointset.data.outliers import merge_duplicates, prepare_cloud
 from pointset.data.readers.clouds import Cloud, require_cloud, table_of
-from pointset.data.readers.formats import SHAPE_SUFFIXES, is_mesh_file, require_shape_file, suffix_of
 from pointset.data.readers.meshes import Mesh, mesh_of
-from pointset.data.readers.reading import read_cloud, read_mesh
+from pointset.data.readers.reading import read_shape
 from pointset.data.rotations import Columns
 from pointset.data.sampling import downsample, sample_points
 from pointset.errors import PointsetError, described
@@ -88,13 +87,8 @@ def prepare(
     from_file = isinstance(shape, str | Path)
     if from_file:
         path = Path(shape)
-        if suffix_of(path.name) not in SHAPE_SUFFIXES:
-            require_shape_file(path)  # the readers check all others
         name = name or str(path)
-        if is_mesh_file(path):
-            shape = read_mesh(path)
-        else:
-            shape = read_cloud(path, normals=wanted.has_normals, features=wanted.further)
+        shape = read_shape(path, normals=wanted.has_normals, features=wanted.further)
     stated = shape.up if isinstance(shape, Mesh) else ""
     now = (None if up == "auto" else up) or stated or (_file_up(path, wanted) if from_file else wanted.up)
     given = isinstance(shape, Mesh | Cloud)

@@ -10,7 +10,6 @@ from scipy.spatial import KDTree
 from sklearn.neighbors import NearestNeighbors
 
 from pointset.data.axes import Axis, rotate_up, usual_up
-from pointset.data.readers.formats import is_mesh_file
 from pointset.data.readers.reading import read_mesh
 from pointset.data_quality.features import Features
 from pointset.data_quality.reading import Shapes
@@ -69,9 +68,10 @@ def find_duplicates(shapes: Shapes, features: Features, progress: bool = False) 
 
 def _corners(shapes: Shapes, row: int) -> NDArray[np.floating[Any]]:
     """Return all points of a cloud, or the vertices of the triangles of a mesh: programs drop the others."""
-    if not (file := shapes.files.get(shapes.names[row])) or not is_mesh_file(file.path):
+    listing = shapes.sets[0].listing
+    if listing is None or listing.kind == "clouds":
         return shapes.whole_cloud(row)
-    mesh = read_mesh(file.path)
+    mesh = read_mesh(shapes.files[shapes.names[row]].path)
     return mesh.vertices[np.unique(mesh.faces)]
 
 

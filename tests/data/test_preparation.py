@@ -1,14 +1,19 @@
 """One preparation: one file has one set of points and one probability wherever it is given, and nothing jumps."""
 
 import base64
+import builtins
+import io
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import laspy
 import numpy as np
 import pytest
 import torch
+import trimesh
 from command_line import asked, succeed
 from toy import write_furniture
 
@@ -20,6 +25,7 @@ from pointset.data.preparation import prepare
 from pointset.data.readers.off import write_off
 from pointset.data.shapes10.build import make_shape
 from pointset.errors import PointsetError
+from pointset.evaluation.shape_files import Guess, classify_files, in_folders
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:of clouds with more points", "ignore:.*usually have Y up", "ignore:.*give inaccurate local features"
@@ -121,3 +127,33 @@ def test_a_preparation_is_saved_and_read_again(run):
     saved = description["data"]["preparation"]
     assert Preparation.from_dict(saved) == model.preparation
     assert saved["local_features"] == model.local_features
+
+
+def test_each_file_is_opened_once_to_be_classified(tmp_path, monkeypatch):
+    box, points = trimesh.creation.box(), np.random.default_rng(0).normal(size=(40, 3))
+    for suffix in ("off", "obj", "ply", "stl", "glb", "3mf"):
+        box.export(tmp_path / f"mesh_{suffix}.{suffix}")
+    trimesh.PointCloud(points).export(tmp_path / "cloud.PLY")
+    np.save(tmp_path / "a.npy", points)
+    np.savez(tmp_path / "a.npz", points)
+    np.savetxt(tmp_path / "a.xyz", points)
+    las = laspy.create()
+    las.x, las.y, las.z = points.T
+    las.write(tmp_path / "a.laz")
+    (tmp_path / "a.pcd").write_text(
+        "FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nWIDTH 2\nHEIGHT 1\nDATA ascii\n0 0 0\n1 1 1\n"
+    )
+    model = pointset.create_model("rff-max", classes=2, dim=8)
+    model.classes = ["a", "b"]
+    shapes = in_folders([tmp_path])
+    opened, usual_open = Counter[str](), open
+
+    def counted_open(file: Any, *how: Any, **options: Any) -> Any:
+        opened[str(file)] += 1
+        return usual_open(file, *how, **options)
+
+    for module in (builtins, io):  # pathlib has io.open
+        monkeypatch.setattr(module, "open", counted_open)
+    guesses = [*classify_files(model, shapes)]
+    assert [guess.name for guess in guesses if isinstance(guess, Guess)] == [shape.name for shape in shapes]
+    assert [opened[str(shape.path)] for shape in shapes] == [1] * 12

@@ -4,22 +4,23 @@ Labels, splits and groups may come from a table instead. Files are scanned by na
 """
 
 import re
+import warnings
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from pointset.data.catalogue.file_tables import Cells, is_table, keep_labeled, rows_by_file
-from pointset.data.catalogue.layouts import SHAPE_TYPES, layout_of, nothing_in
+from pointset.data.catalogue.file_tables import is_table, keep_labeled, rows_by_file
 from pointset.data.catalogue.released import is_released
 from pointset.data.catalogue.scan import (
-    BESIDE_SHAPES,
+    BESIDE,
     DEPTH,
-    TABLES,
+    EMPTY,
+    TOO_DEEP,
     FileTree,
-    by_kind,
     leave_out_copies,
-    note_beside,
+    leave_out_notes,
     scan_folder,
 )
 from pointset.data.catalogue.splits import (
@@ -32,12 +33,25 @@ from pointset.data.catalogue.splits import (
 )
 from pointset.data.groups import NO_GROUPS, group_keys, groups_from_names, name_key
 from pointset.data.options import SPLITS
-from pointset.data.readers.formats import FileKind, is_mesh_file
-from pointset.errors import REPEATED, PointsetError, one_line, quoted
+from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, FileKind, suffix_of
+from pointset.data.readers.meshes import Mesh
+from pointset.data.readers.reading import read_shape
+from pointset.errors import REPEATED, PointsetError, counted, one_line, quoted
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 LABELED_DEPTH = 8
 """Levels of subfolders that are scanned in a folder with a table of labels."""
+EXAMINED = 4
+"""Files of PLY, OBJ or OFF among which a mesh is looked for: one without faces may be damaged."""
+SHAPE_TYPES = (
+    f"meshes of type {', '.join(sorted(MESH_SUFFIXES))} or point clouds of type {', '.join(sorted(CLOUD_SUFFIXES))}"
+)
+LAYOUTS = (
+    f"expected class/split/file, split/class/file or class/file with {SHAPE_TYPES}, or a table of files and labels "
+    "with --labels (in Python labels=)"
+)
+NOTHING = "holds no mesh and no point cloud"
+RELEASES = "; HDF5 files are read in the layout of ModelNet40's release, with shape_names.txt and train_files.txt"
 
 
 @dataclass(frozen=True)
@@ -84,8 +98,7 @@ class Listing:
         return self.splits[name]
 
 
-@dataclass
-class _Assignment:
+class _Assignment(NamedTuple):
     """Classes, splits and groups of files, by name."""
 
     class_of: dict[str, str]
@@ -119,7 +132,7 @@ def list_folder(
 ) -> Listing:
     """List the shapes of a folder.
 
-    Text files beside meshes (notes) are skipped, and of files that differ in their suffix alone, all but one. Names are
+    Text files beside other formats are skipped, and of files that differ in their suffix alone, all but one. Names are
     in Unicode's composed form (NFC). The splits train, test and validation may be called in other ways, such as
     Training, 1_train, trn, eval or dev. Folders in a class that are not called like splits are objects; the files of
     one are a group.
@@ -145,34 +158,28 @@ def list_folder(
             cannot be used.
     """
     tree = scan_folder(folder, DEPTH if labels is None else LABELED_DEPTH)
-    rows = {} if labels is None else keep_labeled(tree, labels)
-    lists, listed = splits_by_lists(tree) if labels is None else ("", {})
-    note_beside(tree)
-    leave_out_copies(tree, notes=False)
-    kind = _kind_of_files(tree)
-    leave_out_copies(tree, notes=True)
-    assigned = _by_folders(tree, lists, listed) if labels is None else _by_table(tree, rows, labels)
-    class_of, split_of, names = assigned.class_of, assigned.split_of, [*tree.files]
+    class_of, split_of, group_of, rule = _by_folders(tree) if labels is None else _by_table(tree, labels)
+    kind, names = _kind_of_files(tree), [*tree.files]
     if groups == NO_GROUPS:
-        assigned.group_of = {}
+        group_of = {}
     elif groups is not None:
         needed = {name for name in names if split_of.get(name, SPLITS[0]) == SPLITS[0]}
-        assigned.group_of = groups_of(groups, names, folder, needed)
+        group_of = groups_of(groups, names, folder, needed)
     is_hashed = not split_of
     if is_hashed:
-        split_of = splits_by_hash(class_of, assigned.group_of, seed)
-        assigned.rule += f"a fifth of the files of each class is test, by a hash of their names and seed {seed}"
-        assigned.rule += f", whole groups by {groups or labels or 'folders'}" if assigned.group_of else ""
+        split_of = splits_by_hash(class_of, group_of, seed)
+        rule += f"a fifth of the files of each class is test, by a hash of their names and seed {seed}"
+        rule += f", whole groups by {groups or labels or 'folders'}" if group_of else ""
     left_out = {} if without is None else rows_by_file("without", Path(without), folder, names)
     classes = natural_order({*class_of.values()})
     splits: dict[str, list[ShapeFile]] = {split: [] for split in split_of.values()}
     label_of = {name: classes.index(class_of[name]) for name in names}
     for name in sorted(names, key=lambda name: (label_of[name], name.split("/"))):
-        group, label = assigned.group_of.get(name, ""), label_of[name]
+        group, label = group_of.get(name, ""), label_of[name]
         shape = ShapeFile(tree.files[name], name, class_of[name], label, split_of[name], group, name in left_out)
         splits[shape.split].append(shape)
     tree.warn_of_skipped()
-    return Listing(folder, kind, classes, splits, assigned.rule, is_hashed)
+    return Listing(folder, kind, classes, splits, rule, is_hashed)
 
 
 def natural_order(names: Iterable[str]) -> list[str]:
@@ -205,8 +212,10 @@ def groups_of(
     return {name: group_of.get(name) or name for name in names}
 
 
-def _by_table(tree: FileTree, rows: Mapping[str, Cells], labels: str) -> _Assignment:
+def _by_table(tree: FileTree, labels: str) -> _Assignment:
     """Assign files as a table says."""
+    rows = keep_labeled(tree, labels)
+    leave_out_copies(tree)
     used = {name: rows[name] for name in tree.files}
     split_of = {name: split_called(cells["split"]) for name, cells in used.items() if cells.get("split")}
     if foreign := next((split for split in split_of.values() if split not in KNOWN_SPLITS), None):
@@ -219,9 +228,13 @@ def _by_table(tree: FileTree, rows: Mapping[str, Cells], labels: str) -> _Assign
     return _Assignment({name: cells["label"] for name, cells in used.items()}, split_of, group_of, rule)
 
 
-def _by_folders(tree: FileTree, lists: str, listed: Mapping[str, str]) -> _Assignment:
-    """Assign files by the names of their folders, or by `lists` of splits beside these."""
-    layout = layout_of(tree)
+def _by_folders(tree: FileTree) -> _Assignment:
+    """Assign files by the names of their folders, or by lists of splits beside these."""
+    lists, listed = splits_by_lists(tree)
+    leave_out_notes(tree)
+    leave_out_copies(tree)
+    layout = _layout_of(tree)
+    tree.notes += [(BESIDE, path) for path in tree.beside.values()]
     if listed and "split" not in layout:
         tree.skip(f"that {lists} do not name", [name for name in tree.files if name not in listed])
     parts = {name: dict(zip(layout.split("/"), name.split("/"), strict=True)) for name in tree.files}
@@ -235,40 +248,90 @@ def _by_folders(tree: FileTree, lists: str, listed: Mapping[str, str]) -> _Assig
     return _Assignment(class_of, split_of, group_of, f"lists {lists}" if listed else "")
 
 
+def _layout_of(tree: FileTree) -> str:
+    """Return the layout of a folder; a PointsetError if it is none, or if shapes of a class are too deep.
+
+    Folders in a class that are not called like splits are objects: class/object/file. Empty classes are noted.
+    """
+    tops = [folder for folder in tree.folders if "/" not in folder]
+    loose = sum("/" not in name for name in tree.files) + len(tree.beside) * (not tops)
+    if not tops or loose:
+        where = f"beside {counted(len(tops), 'folder')}" if tops else "in no folder"
+        content = f"{counted(loose, 'mesh or cloud file')} {where}" if loose else "no folder in it"
+        raise PointsetError(f"{tree.path} is not a dataset of shapes: found {content}{_skipped(tree)}; {LAYOUTS}")
+    direct, nested = ([name for name in tree.files if name.count("/") == depth] for depth in (1, 2))
+    inner = {folder.split("/")[1] for folder in tree.folders if "/" in folder}
+    splits_first = are_splits(tops) and not (inner and are_splits(inner))
+    if direct and (nested or splits_first):
+        other = f" beside {nested[0]}" if nested else ""
+        raise PointsetError(f"{tree.path} is not in a known layout: found {direct[0]}{other}; {LAYOUTS}")
+    level = int(splits_first)
+    classes: dict[str, list[Path]] = defaultdict(list)
+    for folder in tree.folders:
+        if folder.count("/") == level:
+            classes[folder.split("/")[level]].append(tree.path / folder)
+    filled = {name.split("/")[level] for name in tree.files}
+    for name in sorted({*classes} - filled):
+        if not filled or TOO_DEEP in tree.skipped(*classes[name]):
+            fault = f"class {quoted(name)} of {tree.path} {NOTHING}{_skipped(tree, *classes[name])}"
+            raise PointsetError(f"{fault}; {LAYOUTS}")
+        tree.notes += [(EMPTY, path) for path in classes[name]]
+    if splits_first or not nested:
+        return "split/class/file" if splits_first else "class/file"
+    return "class/split/file" if any(are_splits([name]) for name in inner) else "class/object/file"
+
+
+def _skipped(tree: FileTree, *folders: Path) -> str:
+    """Return the part of a message that says which files are not read."""
+    texts = [f"; {text}" for text in tree.skipped(*folders).values()]
+    return "".join(texts) + RELEASES * any(".h5," in text or ".hdf5," in text for text in texts)
+
+
 def _kind_of_files(tree: FileTree) -> FileKind:
-    """Return the kind of all files; text files beside meshes are notes, and removed."""
-    meshes, clouds, files = by_kind(tree.files)
-    if meshes and clouds:
-        count = sum(map(is_mesh_file, files.values()))
-        mesh, cloud = (path.relative_to(tree.path).as_posix() for path in (meshes[0], clouds[0]))
+    """Return the kind of all files: by their suffixes and, of PLY, OBJ and OFF, by the first that can be read."""
+    first_of: dict[FileKind, Path] = {}
+    for suffix in sorted({suffix_of(name) for name in tree.files}):
+        paths = [path for name, path in tree.files.items() if suffix_of(name) == suffix]
+        if suffix in MESH_SUFFIXES & CLOUD_SUFFIXES:
+            kinds: list[FileKind] = [kind for path in paths[:EXAMINED] if (kind := _kind_of(path))]
+            kind = "meshes" if "meshes" in kinds or not kinds else "clouds"
+        else:
+            kind = "meshes" if suffix in MESH_SUFFIXES else "clouds"
+        first_of.setdefault(kind, paths[0])
+    if len(first_of) > 1:
+        mesh, cloud = (first_of[kind].relative_to(tree.path).as_posix() for kind in ("meshes", "clouds"))
         raise PointsetError(
-            f"{tree.path} mixes meshes ({count:,}, such as {mesh}) and point clouds ({len(files) - count:,}, such as "
-            f"{cloud}): keep them in two folders"
+            f"{tree.path} mixes meshes (such as {mesh}) and point clouds (such as {cloud}): keep them in two folders"
         )
-    tree.files = files
-    return "meshes" if meshes or not files else "clouds"
+    return next(iter(first_of), "meshes")
+
+
+def _kind_of(path: Path) -> FileKind | None:
+    """Return the kind of a file; None if it cannot be read."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return "meshes" if isinstance(read_shape(path), Mesh) else "clouds"
+    except PointsetError:
+        return None
 
 
 def list_shapes(folder: Path) -> list[ShapeFile]:
     """List the shape files in a folder of any of the three layouts, or in one without subfolders, by name.
 
     The class of a file is the first folder in its path that is not named like a split. Unlike in a dataset, meshes and
-    clouds may be mixed; text files beside meshes are taken for notes. Warnings and errors are those of `list_folder`.
+    clouds may be mixed. Warnings and errors are those of `list_folder`.
     """
     tree = scan_folder(folder)
-    note_beside(tree)
-    if not any("/" in name for name in tree.files):
+    if any("/" in name for name in tree.files):
+        tree.notes += [(BESIDE, path) for path in tree.beside.values()]
+    else:
         tree.files |= tree.beside
-        tree.notes = [(reason, path) for reason, path in tree.notes if reason != BESIDE_SHAPES]
-    tree.notes = [(reason, path) for reason, path in tree.notes if reason != TABLES]  # such as written predictions
-    by_folder: dict[str, dict[str, Path]] = defaultdict(dict)
-    for name, path in tree.files.items():
-        by_folder[name.rpartition("/")[0]][name] = path
-    shapes = []
-    for inside, files in by_folder.items():
-        true_class = next((name for name in inside.split("/") if not are_splits([name])), "")
-        shapes += [ShapeFile(path, name, true_class) for name, path in by_kind(files)[2].items()]
-    if not shapes:
-        raise PointsetError(f"{folder} {nothing_in(tree, folder)}; expected {SHAPE_TYPES}")
+    leave_out_notes(tree)
+    if not tree.files:
+        raise PointsetError(f"{folder} {NOTHING}{_skipped(tree, folder)}; expected {SHAPE_TYPES}")
     tree.warn_of_skipped()
-    return sorted(shapes, key=lambda shape: shape.name)
+    shapes = []
+    for name, path in sorted(tree.files.items()):
+        folders = name.split("/")[:-1]
+        shapes.append(ShapeFile(path, name, next((inside for inside in folders if not are_splits([inside])), "")))
+    return shapes

@@ -5,38 +5,22 @@ import re
 import unicodedata
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pointset.data.readers.clouds import CloudError
-from pointset.data.readers.formats import (
-    CLOUD_SUFFIXES,
-    MESH_SUFFIXES,
-    NOTE_SUFFIXES,
-    content_by_name,
-    is_mesh_file,
-    require_library,
-    suffix_of,
-)
-from pointset.data.readers.reading import read_columns
+from pointset.data.readers.formats import MESH_SUFFIXES, NOTE_SUFFIXES, content_by_name, require_library, suffix_of
 from pointset.errors import PointsetError, counted, quoted
 
-FORMATS = [".off", ".obj", *sorted(MESH_SUFFIXES - {".off", ".obj"}), *sorted(CLOUD_SUFFIXES - MESH_SUFFIXES)]
-"""Suffixes in the order in which one of several files of a shape is chosen."""
-TABLE_HEAD = 2048
-"""Bytes of a text file in which names of shapes are looked for."""
-EXAMINED = 8
-"""Files of each suffix among which a mesh is looked for: a file of PLY, OBJ or OFF without faces may be damaged."""
 DEPTH = 2
 """Levels of subfolders that are scanned in a folder without a table of labels."""
 HIDDEN = "with a hidden name (in __MACOSX, or after a dot)"
 TOO_DEEP = "more than two folders deep (move them up)"
-BESIDE_SHAPES = "beside folders of shapes (move them into a folder)"
+BESIDE = "beside folders of shapes (move clouds into a folder; --labels takes a table of files and labels)"
+NOTES = "of text beside shapes of other formats (clouds in text need a folder of their own)"
 UNREAD = "of the format {}, which is not read (unpack or convert them)"
 EMPTY = "without a mesh or a point cloud (they do not count as classes)"
 COPIES = "of shapes that are there in another format (each shape counts once)"
-TABLES = "with names of shapes, which is not read (--labels takes a table; classes are the names of folders)"
 
 
 @dataclass
@@ -48,7 +32,7 @@ class FileTree:
     folders: list[str] = field(default_factory=list)
     """Subfolders, also those without shapes."""
     beside: dict[str, Path] = field(default_factory=dict)
-    """Text files and arrays in the folder itself, which may be clouds or lists."""
+    """Text files and arrays in the folder itself, which may be clouds, tables or lists."""
     notes: list[tuple[str, Path]] = field(default_factory=list)
     """What is skipped, with the reason."""
 
@@ -133,49 +117,15 @@ def _shapes_in(path: Path) -> list[Path]:
     return sorted(path for path in paths if content_by_name(path.name) == "shape")
 
 
-def note_beside(tree: FileTree) -> None:
-    """Leave out tables that name shapes in the folder itself, with a note, and note the clouds there."""
-    names = {path.name for path in (*tree.files.values(), *tree.beside.values())}
-    for name, path in [*tree.beside.items()]:
-        if suffix_of(name) in NOTE_SUFFIXES and not names.isdisjoint(_words(path)):
-            tree.notes.append((TABLES, tree.beside.pop(name)))
-        elif may_hold_cloud(path):
-            tree.notes.append((BESIDE_SHAPES, path))
+def leave_out_notes(tree: FileTree) -> None:
+    """Leave out text files, unless all files are text."""
+    if not {suffix_of(name) for name in tree.files} <= NOTE_SUFFIXES:
+        tree.skip(NOTES, [name for name in tree.files if suffix_of(name) in NOTE_SUFFIXES])
 
 
-def _words(path: Path) -> Iterator[str]:
-    """Yield the words at the beginning of a text file, such as the names in predictions or an index of classes."""
-    if path.is_file():
-        with path.open("rb") as file:
-            yield from re.split(r'[\s,;"/\\]+', file.read(TABLE_HEAD).decode("utf-8", "replace"))
-
-
-def leave_out_copies(tree: FileTree, *, notes: bool) -> None:
-    """Of files that differ in their suffix alone, keep the first by `FORMATS`; with `notes`, also of text files."""
-    by_stem: dict[str, list[str]] = defaultdict(list)
-    for name in tree.files:
-        if notes or suffix_of(name) not in NOTE_SUFFIXES:
-            by_stem[name.rpartition(".")[0]].append(name)
-    same = [sorted(names, key=lambda name: (FORMATS.index(suffix_of(name)), name))[1:] for names in by_stem.values()]
-    tree.skip(COPIES, sorted(name for names in same for name in names))
-
-
-def by_kind(files: dict[str, Path]) -> tuple[list[Path], list[Path], dict[str, Path]]:
-    """Return the first mesh and the first cloud of each type, and the files without notes (text beside meshes)."""
-    shapes = {name: path for name, path in files.items() if suffix_of(name) not in NOTE_SUFFIXES}
-    by_suffix: dict[str, list[Path]] = defaultdict(list)
-    for name, path in shapes.items():
-        if len(by_suffix[suffix_of(name)]) < EXAMINED:
-            by_suffix[suffix_of(name)].append(path)
-    meshes = [mesh for paths in by_suffix.values() if (mesh := next(filter(is_mesh_file, paths), None))]
-    clouds = [paths[0] for paths in by_suffix.values() if not {*paths} & {*meshes}]
-    return meshes, clouds, shapes if meshes else files
-
-
-def may_hold_cloud(path: Path) -> bool:
-    """Return True if a text file or an array can be read as a cloud: others are lists of names and arrays of labels."""
-    try:
-        read_columns(path)
-    except CloudError:
-        return False
-    return True
+def leave_out_copies(tree: FileTree) -> None:
+    """Of files that differ in their suffix alone, keep one: a mesh before a cloud, then the first by name."""
+    kept: dict[str, str] = {}
+    for name in sorted(tree.files, key=lambda name: (suffix_of(name) not in MESH_SUFFIXES, name)):
+        kept.setdefault(name.rpartition(".")[0], name)
+    tree.skip(COPIES, [name for name in tree.files if name not in kept.values()])

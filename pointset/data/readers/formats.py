@@ -40,11 +40,6 @@ NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
 """Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
 WITHOUT_SUFFIX = re.compile("readme|licen[cs]e|copying|notice|authors|makefile|version")
 """Beginnings of the lower-case names of files without a suffix that do not hold shapes."""
-MOST_HEADER = 1 << 20
-"""Most bytes of the header of a PLY file."""
-_PLY_FACES = re.compile(rb"(?m)(?:^|\r)[ \t]*element[ \t]+(face|tristrips)[ \t]+0*[1-9]")
-_OBJ_FACE, _OBJ_VERTEX = (re.compile(rb"(?m)(?:^|\r)[ \t]*" + keyword + rb"[ \t]") for keyword in (b"f", b"v"))
-_OFF_COUNTS = re.compile(rb"\s*[CNST]*(?:OFF)?\s*\d+[ \t]+(\d+)")
 
 
 def content_by_name(name: str) -> Literal["shape", "shape or list", "unread", ""]:
@@ -65,35 +60,12 @@ def suffix_of(name: str) -> str:
     return dot + last.lower() if stem else ""
 
 
-def is_mesh_file(path: Path) -> bool:
-    """Return True if a file does not hold points, by its suffix and, for .ply, .obj and .off, its content."""
-    suffix = path.suffix.lower()
-    return suffix not in CLOUD_SUFFIXES or (suffix in MESH_SUFFIXES and has_faces(path))
-
-
-def has_faces(path: Path) -> bool:
-    """Return True if a PLY, OFF or OBJ file has faces; False if it cannot be read."""
-    try:
-        require_file(path, None)
-        with path.open("rb") as file:
-            head = file.read(MOST_HEADER)
-            if path.suffix.lower() == ".obj":
-                content = head if _OBJ_FACE.search(head) else head + file.read()
-                return _OBJ_FACE.search(content) is not None or _OBJ_VERTEX.search(content) is None
-    except (PointsetError, OSError):
-        return False
-    if path.suffix.lower() == ".off":
-        counts = _OFF_COUNTS.match(re.sub(rb"#[^\r\n]*", b"", head.removeprefix(b"\xef\xbb\xbf")))
-        return counts is None or int(counts[1]) > 0
-    return _PLY_FACES.search(head.partition(b"end_header")[0]) is not None
-
-
 def require_shape_file(path: Path, suffixes: Set[str] = SHAPE_SUFFIXES) -> None:
     """Require a regular file with one of some suffixes, and the library that reads it; else raise a PointsetError."""
     with naming(path, PointsetError):
         if not path.exists():
             raise PointsetError("the file or folder does not exist: check its spelling")
-        require_file(path, None)
+        require_file(path)
         if path.suffix.lower() not in suffixes:
             known = ", ".join(sorted(suffixes))
             raise PointsetError(f"expected a file that ends in one of {known}, not in {path.suffix or 'no suffix'!r}")

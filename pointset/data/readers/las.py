@@ -1,5 +1,6 @@
 """Read LAS and LAZ, the formats of laser scanning, by laspy."""
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ import numpy as np
 from pointset.data.readers.clouds import AXES, COLOR_COLUMNS, Columns, numbered
 from pointset.data.readers.formats import require_count, warn_of_rest
 from pointset.errors import PointsetError
-from pointset.runs.files import require_file
 
 UNCHUNKED = b"\1\0"
 """The compressor of LASzip 1, in the first bytes of its record; lazrs (0.8) panics on its files."""
@@ -21,11 +21,11 @@ def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     """Return x, y, z and the fields that laspy names; fields of several numbers are numbered."""
     import laspy  # an extra
 
-    require_file(path)
-    content = np.memmap(path, np.uint8, "r")
+    whole = path.read_bytes()
+    content = np.frombuffer(whole, np.uint8)
     _require_counts(content)
     # The parallel backend makes room for a whole chunk, of a size that damage can make huge.
-    with laspy.open(path, laz_backend=laspy.LazBackend.Lazrs) as reader:
+    with laspy.open(io.BytesIO(whole), laz_backend=laspy.LazBackend.Lazrs) as reader:
         header = reader.header
         if not header.are_points_compressed:
             _check_end(path, content, header)

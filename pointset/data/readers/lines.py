@@ -1,101 +1,120 @@
-"""Lines of numbers: numpy parses them together, and each alone where widths differ or an error needs its line."""
+"""Lines of numbers, as OFF, OBJ and PLY files have them: numpy parses all at once, and an error names its line."""
 
-import io
 import re
+import warnings
 from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from typing import NoReturn, Self
 
 import numpy as np
 
 from pointset.data.readers.meshes import MeshError
 from pointset.errors import quoted
 
-_NUMBERS = b" \t\n\v0123456789+-.eEnNaAiIfFtTyY"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """Beginnings of text in UTF-16, as some programs for Windows write it."""
+BLANK = 32
+"""The largest byte that separates words: a blank; tabs and line ends are smaller."""
 
 
 def plain_text(content: bytes) -> bytes:
     r"""Return the text without a byte order mark and comments from # on; every line ends in \n."""
     if content.startswith(UTF_16):
         content = content.decode("utf-16", "replace").encode()
-    text = content.removeprefix(b"\xef\xbb\xbf").replace(b"\v", b" ").replace(b"\f", b" ")
+    text = content.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    text = text.replace(b"nan(ind)", b"nan")  # as programs for Windows write it
     return re.sub(rb"#[^\n]*", b"", text) if b"#" in text else text
 
 
-def lines_of(text: bytes) -> list[bytes]:
-    """Return the lines of a text that are not blank."""
-    return list(filter(bytes.strip, text.split(b"\n")))
+class Lines:
+    """The lines of a text that are not blank, as words; an error names a line by its number in the file.
 
+    Attributes:
+        text: of these lines.
+        firsts: int [n], the index in the text of the first word of each line.
+        widths: int [n], the number of words of each line.
+        places: int [n], the number of each line in the file, from 1.
+    """
 
-class Rows(NamedTuple):
-    """Lines of a file; an error names the first that is wrong by its number."""
+    def __init__(self, text: bytes) -> None:
+        self.text = text.rstrip() + b"\n"
+        letters = np.frombuffer(self.text, np.uint8)
+        begins = letters > BLANK
+        begins[1:] &= letters[:-1] <= BLANK
+        words = np.flatnonzero(begins)
+        ends = np.searchsorted(words, np.flatnonzero(letters == ord("\n")))
+        widths = np.diff(ends, prepend=0)
+        rows = np.flatnonzero(widths)
+        self.widths, self.places = widths[rows], rows + 1
+        self.firsts = words[ends[rows] - self.widths]
 
-    lines: list[bytes]
-    name: str
-    """Name of the file."""
-    text: bytes
-    r"""Text of the file, in which a line ends at \n or, where it continues, at \v."""
-    pattern: bytes = rb"(?m)^.*\S.*$"
-    """Matches the beginnings of these lines, and of `first` others before them."""
-    first: int = 0
+    @classmethod
+    def _of(cls, text: bytes, firsts: np.ndarray, widths: np.ndarray, places: np.ndarray) -> Self:
+        lines = cls.__new__(cls)
+        lines.text, lines.firsts, lines.widths, lines.places = text, firsts, widths, places
+        return lines
 
-    def numbers(self, kind: type = np.float64) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of all lines, one after the other, and how many each line has."""
-        table = number_table(self.lines, kind)
-        if table is not None:
-            return table.ravel(), np.full(len(table), table.shape[1])
-        widths = np.array([len(line.split()) for line in self.lines], np.int64)
-        numbers = _flat_numbers(b"\n".join(self.lines), kind)
-        if numbers is None:
-            first = next(row for row, line in enumerate(self.lines) if _flat_numbers(line, kind) is None)
-            self.fail(first, f"expected {'whole' if kind is np.int64 else 'only'} numbers")
-        return numbers, widths
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    def part(self, start: int, end: int | None = None) -> Self:
+        """Return the lines from one index to another."""
+        firsts, ends = self.firsts[start:end], np.append(self.firsts, len(self.text))
+        text = self.text[ends[min(start, len(self))] : ends[min(start + len(firsts), len(self))]]
+        return self._of(text, firsts - firsts[:1], self.widths[start:end], self.places[start:end])
+
+    def after(self, word: bytes) -> Self:
+        """Return the lines that begin with a word, without it."""
+        letters = np.frombuffer(self.text + bytes(len(word)), np.uint8).copy()
+        found = letters[self.firsts + len(word)] <= BLANK
+        for place, letter in enumerate(word):
+            found &= letters[self.firsts + place] == letter
+        for place in range(len(word)):
+            letters[self.firsts[found] + place] = BLANK
+        sizes = np.diff(self.firsts, append=len(self.text))
+        text = letters[len(self.text) - sizes.sum() : len(self.text)][np.repeat(found, sizes)].tobytes()
+        firsts = np.cumsum(sizes[found]) - sizes[found]
+        return self._of(text, firsts, self.widths[found] - 1, self.places[found])
+
+    def line(self, index: int) -> bytes:
+        """Return a line; nothing behind the last."""
+        if index >= len(self):
+            return b""
+        return self.text[self.firsts[index] : self.text.index(b"\n", self.firsts[index])]
+
+    def numbers(self, kind: type = np.float64, left_out: bytes = b"") -> np.ndarray:
+        """Return the numbers of all lines, one after the other, without what matches a pattern to leave out."""
+        pattern = re.compile(left_out)
+
+        def parsed(text: bytes) -> np.ndarray:
+            with warnings.catch_warnings(action="ignore"):  # of numpy before 2.3, at what is not a number
+                try:
+                    return np.fromstring(pattern.sub(b"", text) if left_out else text, kind, sep=" ")
+                except ValueError:
+                    return np.empty(0, kind)
+
+        numbers = parsed(self.text)
+        if len(numbers) != self.widths.sum():
+            wrong = next(row for row, width in enumerate(self.widths) if len(parsed(self.line(row))) != width)
+            self.fail(wrong, f"expected {'whole' if kind is np.int64 else 'only'} numbers")
+        return numbers
 
     def coordinates(self, widths: Sequence[int], expected: str) -> np.ndarray:
-        """Return the first three numbers of each line [lines, 3], which has as many numbers as one of the widths."""
-        table = number_table(self.lines)
-        if table is None or table.shape[1] not in widths:
-            numbers, sizes = self.numbers()
-            self.require(np.isin(sizes, widths), expected)
-            table = numbers[(np.cumsum(sizes) - sizes)[:, None] + np.arange(3)]
-        self.require(np.isfinite(table[:, :3]).all(axis=1), "expected finite coordinates")
-        return table[:, :3]
+        """Return the first three numbers of each line [n, 3], which has as many numbers as one of the widths."""
+        self.require(np.isin(self.widths, widths), expected)
+        table: np.ndarray = self.numbers()[(np.cumsum(self.widths) - self.widths)[:, None] + np.arange(3)]
+        self.require(np.isfinite(table).all(axis=1), "expected finite coordinates")
+        return table
 
     def require(self, right: np.ndarray, expected: str) -> None:
-        """Raise a MeshError for the first line that is not right [lines]."""
+        """Raise a MeshError for the first line that is not right [n]."""
         if not right.all():
             self.fail(int(np.argmin(right)), expected)
 
     def fail(self, index: int, expected: str) -> NoReturn:
         """Raise a MeshError for a line, or for the end of the file behind the last."""
-        starts = [match.start() for match in re.finditer(self.pattern, self.text)]
-        is_line = self.first + index < len(starts)
-        start = starts[self.first + index] if is_line else len(self.text)
-        number = 1 + self.text.count(b"\n", 0, start) + self.text.count(b"\v", 0, start)
-        line = b" ".join(self.lines[index].split()).decode("latin-1") if is_line else ""
-        found = quoted(line, 40) if is_line else "the end of the file"
-        raise MeshError(f"{self.name}, line {number}: {expected}, found {found}")
-
-
-def number_table(lines: list[bytes], kind: type = np.float64) -> np.ndarray | None:
-    """Parse lines of equally many numbers to an array [lines, numbers]; None if one is wrong, or there is none."""
-    block = b"\n".join(lines)
-    if not block.strip() or block.translate(None, _NUMBERS):  # numpy reads more than decimals
-        return None
-    try:
-        table: np.ndarray = np.loadtxt(io.BytesIO(block), kind, comments=None, ndmin=2)
-    except ValueError:
-        return None
-    return table if len(table) == len(lines) else None
-
-
-def _flat_numbers(block: bytes, kind: type) -> np.ndarray | None:
-    """Parse words to numbers; None if one is not a decimal number."""
-    try:
-        return None if block.translate(None, _NUMBERS) else np.array(block.split(), kind)
-    except ValueError:
-        return None
+        if index < len(self):
+            number, found = self.places[index], quoted(b" ".join(self.line(index).split()).decode("latin-1"), 40)
+        else:
+            number, found = (self.places[-1] + 1 if len(self) else 1), "the end of the file"
+        raise MeshError(f"line {number}: {expected}, found {found}")

@@ -14,7 +14,7 @@ import numpy as np
 from pointset.data.readers.clouds import COLOR_COLUMNS, Columns, named_columns
 from pointset.data.readers.formats import require_count, take_declared
 from pointset.errors import PointsetError, quoted, require_extra
-from pointset.runs.files import read_file, require_unpackable
+from pointset.runs.files import require_unpackable
 
 PACKED_COLORS = ("rgb", "rgba")
 CHANNELS = {"blue": 0, "green": 1, "red": 2}
@@ -24,7 +24,7 @@ _DATA = re.compile(rb"(?m)^[ \t]*DATA[ \t]+(\w+)[ \t]*\r?\n")
 
 def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     """Return the columns of a PCD file, with the channels of packed colors."""
-    content = read_file(path)
+    content = path.read_bytes()
     data = _DATA.search(content)
     if data is None:
         raise PointsetError("is not a PCD file: it has no line DATA")

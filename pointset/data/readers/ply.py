@@ -13,16 +13,17 @@ from typing import NamedTuple
 import numpy as np
 
 from pointset.data.readers.clouds import AXES, Columns, named_columns
-from pointset.data.readers.formats import MOST_HEADER, is_padding, require_count, warn_of_rest
-from pointset.data.readers.lines import Rows, lines_of, plain_text
+from pointset.data.readers.formats import is_padding, require_count, warn_of_rest
+from pointset.data.readers.lines import Lines, plain_text
 from pointset.data.readers.meshes import Mesh, mesh_of_polygons
 from pointset.errors import PointsetError, quoted
-from pointset.runs.files import read_file, require_file
 
 ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
 TYPES = {"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4"}
 TYPES |= {"bool": "u1", "float": "f4", "double": "f8", "float32": "f4", "float64": "f8"}
 TYPES |= {f"{sign}int{8 * size}": f"{sign or 'i'}{size}" for sign in ("", "u") for size in (1, 2, 4, 8)}
+MOST_HEADER = 1 << 20
+"""Most bytes of the header."""
 CORNERS = ("vertex_indices", "vertex_index")
 _HEADER = re.compile(rb"\Aply[ \t]*(\r\n|\n|\r)(?s:.*?\1)??[ \t]*end_header[^\r\n]*\r??\1")
 """The header, all lines of which have one end; a carriage return may stand in a comment, or begin the data."""
@@ -40,23 +41,17 @@ class Ragged(NamedTuple):
 Properties = Mapping[str, np.ndarray | Ragged]
 
 
-def ply_columns(path: Path, features: Sequence[str] = ()) -> Columns:
-    """Return the columns of the vertices of a PLY file without faces."""
-    elements = read_ply(path)
-    if "vertex" not in elements:
-        raise PointsetError(f"expected points called vertex, found {quoted(', '.join(elements)) or 'nothing'}")
-    columns = {name: column for name, column in elements["vertex"].items() if not isinstance(column, Ragged)}
-    if not columns:
-        raise PointsetError("expected a point cloud, found no point")
-    return named_columns([*columns], columns.values())
-
-
-def parse_ply(path: Path) -> Mesh:
-    """Return the mesh of a PLY file, in the file's order."""
-    elements = read_ply(path)
+def read_ply(path: Path, features: Sequence[str] = ()) -> Mesh | Columns:
+    """Return the mesh of a PLY file, in the file's order, or the columns of the vertices of one without faces."""
+    elements = read_elements(path)
     vertex, face, strips = (elements.get(name, {}) for name in ("vertex", "face", "tristrips"))
     if not face and not strips:
-        raise PointsetError("expected a mesh, found no faces: a point cloud alone has none")
+        if "vertex" not in elements:
+            raise PointsetError(f"expected points called vertex, found {quoted(', '.join(elements)) or 'nothing'}")
+        columns = {name: column for name, column in vertex.items() if not isinstance(column, Ragged)}
+        if not columns:
+            raise PointsetError("expected a point cloud, found no point")
+        return named_columns([*columns], columns.values())
     lists = next((column for name in CORNERS if isinstance(column := (face or strips).get(name), Ragged)), None)
     if lists is None or not {*AXES} <= {*vertex}:
         names = quoted(", ".join([*vertex, *face, *strips]))
@@ -79,33 +74,31 @@ def _triangles_of_strips(corners: np.ndarray) -> np.ndarray:
     return triples[(triples >= 0).all(axis=1)]
 
 
-def read_ply(path: Path) -> dict[str, Properties]:
+def read_elements(path: Path) -> dict[str, Properties]:
     """Return the properties of each element that has entries (none for an empty one); warn of what follows."""
-    require_file(path, None)
-    with path.open("rb") as file:
-        header = _HEADER.match(file.read(MOST_HEADER))
+    content = path.read_bytes()
+    header = _HEADER.match(content[:MOST_HEADER])
     if header is None:
         raise PointsetError("expected a header from ply to end_header: it is another kind of file, or cut off")
-    lines = header[0].decode("utf-8", "replace").split(header[1].decode())
-    order, elements = _elements(lines)
+    header_lines = header[0].decode("utf-8", "replace").split(header[1].decode())
+    order, elements = _elements(header_lines)
     read, start = dict[str, Properties](), 0
     if order:
-        content = np.asarray(np.memmap(path, np.uint8, "r"))[header.end() :]
+        body = np.frombuffer(content, np.uint8)[header.end() :]
         for name, (count, types) in elements.items():
-            read[name], start = _read_records(content, start, count, types)
+            read[name], start = _read_records(body, start, count, types)
         lists = [column.sizes for element in read.values() for column in element.values() if isinstance(column, Ragged)]
-        if not is_padding(content[start:]) and any((sizes != sizes[0]).any() for sizes in lists):  # one may be damaged
-            raise PointsetError(f"has {len(content) - start:,} bytes after lists of several lengths: it is damaged")
-        warn_of_rest(path, content[start:])
+        if not is_padding(body[start:]) and any((sizes != sizes[0]).any() for sizes in lists):  # one may be damaged
+            raise PointsetError(f"has {len(body) - start:,} bytes after lists of several lengths: it is damaged")
+        warn_of_rest(path, body[start:])
         return read
-    text = plain_text(read_file(path)[header.end() :])
-    rows = Rows(lines_of(text), str(path), b"\n" * (len(lines) - 1) + text)
+    lines = Lines(b"\n" * (len(header_lines) - 1) + plain_text(content[header.end() :]))
     for name, (count, types) in elements.items():
         count = count if types else 0
-        require_count(min(len(rows.lines) - start, count), count, "entries")
-        read[name] = _read_lines(rows._replace(lines=rows.lines[start : start + count], first=start), types)
+        require_count(min(len(lines) - start, count), count, "entries")
+        read[name] = _read_lines(path, lines.part(start, start + count), types)
         start += count
-    warn_of_rest(path, rows.lines[start:], "lines")
+    warn_of_rest(path, range(len(lines) - start), "lines")
     return read
 
 
@@ -131,19 +124,18 @@ def _elements(header: Iterable[str]) -> tuple[str, dict[str, tuple[int, Types]]]
     return order, elements
 
 
-def _read_lines(rows: Rows, types: Types) -> Properties:
+def _read_lines(path: Path, lines: Lines, types: Types) -> Properties:
     """Return the properties of an element in text, an entry a line; MeshLab writes more than its header says."""
-    if not rows.lines:
+    if not len(lines):
         return {}
-    numbers, widths = rows.numbers()
-    ends, read = np.cumsum(widths), dict[str, np.ndarray | Ragged]()
-    places = ends - widths
+    numbers, ends, read = lines.numbers(), np.cumsum(lines.widths), dict[str, np.ndarray | Ragged]()
+    places = ends - lines.widths
     for name, (*length, kind) in types.items():
         sizes = np.ones(len(ends), np.int64)
         if length:
             sizes = np.where(places < ends, numbers[np.minimum(places, len(numbers) - 1)], -1).astype(np.int64)
             places = places + 1
-        rows.require((sizes >= 0) & (places + sizes <= ends), "expected as many numbers as the header says")
+        lines.require((sizes >= 0) & (places + sizes <= ends), "expected as many numbers as the header says")
         values = numbers[np.arange(sizes.sum()) + np.repeat(places - np.cumsum(sizes) + sizes, sizes)]
         with np.errstate(all="ignore"):
             typed = values.astype(kind)
@@ -151,7 +143,7 @@ def _read_lines(rows: Rows, types: Types) -> Properties:
         places = places + sizes
         read[name] = Ragged(values, sizes) if length else values
     if (places < ends).any():
-        warnings.warn(f"{rows.name}: has lines with more numbers than its header says", stacklevel=4)
+        warnings.warn(f"{path}: has lines with more numbers than its header says", stacklevel=4)
     return read
 
 

@@ -1,17 +1,16 @@
 """Read a triangle mesh or a point cloud from a file of any format: a format is a line in a table here."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from pointset.data.readers import dae, las, obj, off, pcd, ply, scenes, stl, tables
+from pointset.data.readers import las, obj, off, pcd, ply, scenes, stl, tables
 from pointset.data.readers.clouds import (
     AXES,
     COLOR_COLUMNS,
-    NORMAL_COLUMNS,
     Cloud,
     CloudError,
     Columns,
@@ -20,28 +19,26 @@ from pointset.data.readers.clouds import (
     require_cloud,
     require_finite,
 )
-from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, is_mesh_file, naming, require_shape_file
+from pointset.data.readers.formats import CLOUD_SUFFIXES, MESH_SUFFIXES, SHAPE_SUFFIXES, naming, require_shape_file
 from pointset.data.readers.meshes import Mesh, MeshError
-from pointset.runs.files import read_file
+from pointset.errors import PointsetError
 
-MESHES: dict[str, Callable[[bytes, str], Mesh]] = {
-    ".off": off.parse_off,
-    ".obj": obj.parse_obj,
-    ".stl": stl.parse_stl,
-    ".dae": dae.parse_dae,
-}
-"""Readers of meshes by suffix, from the content and the name of a file; PLY is mapped, others are read by trimesh."""
-CLOUDS: dict[str, Callable[[Path, Sequence[str]], Columns]] = {
+READERS: dict[str, Callable[[Path, Sequence[str]], Mesh | Columns]] = {
+    ".off": off.read_off,
+    ".obj": obj.read_obj,
+    ".ply": ply.read_ply,
+    ".stl": stl.read_stl,
+    ".dae": scenes.read_dae,
+    ".glb": scenes.read_scene,
+    ".gltf": scenes.read_scene,
+    ".3mf": scenes.read_scene,
     ".npy": tables.npy_columns,
     ".npz": tables.npz_columns,
-    ".ply": ply.ply_columns,
-    ".obj": obj.obj_columns,
-    ".off": off.off_columns,
     ".pcd": pcd.pcd_columns,
     ".las": las.las_columns,
     ".laz": las.las_columns,
 }
-"""Readers of point clouds by suffix, from a path and the names of the features; others are text."""
+"""Readers by suffix, from a path and the names of the features of points; other suffixes of clouds are text."""
 
 
 def read_mesh(path: str | Path) -> Mesh:
@@ -69,30 +66,10 @@ def read_mesh(path: str | Path) -> Mesh:
     """
     path = Path(path)
     with naming(path, MeshError):
-        require_shape_file(path, MESH_SUFFIXES)
-        suffix = path.suffix.lower()
-        mesh = (
-            ply.parse_ply(path)
-            if suffix == ".ply"
-            else MESHES.get(suffix, scenes.parse_scene)(read_file(path), str(path))
-        )
-        if not _has_area(mesh):
-            raise MeshError(f"has no area: every face is degenerate, {len(mesh.faces):,} in all")
-        corner = far_corner(mesh.vertices.min(axis=0), mesh.vertices.max(axis=0))
-        if not corner.any():
-            return mesh
-        x, y, z = corner.tolist()
-        return replace(mesh, vertices=mesh.vertices - corner, corner=(x, y, z))
-
-
-def _has_area(mesh: Mesh) -> bool:
-    """Return True if a face has an area; most often one of the first has."""
-    for faces in (mesh.faces[:1024], mesh.faces[1024:]):
-        a, b, c = mesh.vertices[faces].swapaxes(0, 1)
-        with np.errstate(all="ignore"):
-            if np.cross(b - a, c - a).any():
-                return True
-    return False
+        shape = _read(path, MESH_SUFFIXES)
+        if not isinstance(shape, Mesh):
+            raise MeshError("expected a mesh, found points without faces")
+        return _checked(shape)
 
 
 def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Cloud:
@@ -135,33 +112,65 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
                [1., 0., 0.],
                [0., 1., 0.]], dtype=float32)
     """
-    path, wanted = Path(path), [*["normals"] * normals, *features]
-    columns = read_columns(path, wanted)
+    path = Path(path)
     with naming(path, CloudError):
-        names = [*AXES, *(name for feature in wanted for name in feature_columns(feature, tuple(columns)))]
-        table = _table(columns, names)
-        placed = np.isfinite(table[:, :3]).all(axis=1)
-        if not placed.any():
-            raise CloudError(f"none of its {len(table):,} points has a position that is finite")
-        if not placed.all():
-            left_out = f"{(~placed).sum():,} of {len(table):,} points have no position and were left out"
-            warnings.warn(f"{path}: {left_out}", stacklevel=2)
-            table[~placed] = 0
-        require_finite(table)  # which names points as in the file
-        start = len(AXES) + len(NORMAL_COLUMNS) * normals
-        return require_cloud(table[placed, :start], table[placed, start:] if features else None)
-
-
-def read_columns(path: Path, features: Sequence[str] = ()) -> Columns:
-    """Return all columns of a file of at least one point, by name; arguments and errors as of `read_cloud`."""
-    with naming(path, CloudError):
-        require_shape_file(path, CLOUD_SUFFIXES)
-        if is_mesh_file(path):
+        shape = _read(path, CLOUD_SUFFIXES, normals, features)
+        if isinstance(shape, Mesh):
             raise CloudError("is a mesh, among point clouds: keep them in two folders, or sample points on it")
-        columns = CLOUDS.get(path.suffix.lower(), tables.text_columns)(path, features)
-        if not len(columns["x"]):
-            raise CloudError("expected a point cloud, found no point")
-        return columns
+        return _cloud(path, shape, normals, features)
+
+
+def read_shape(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Mesh | Cloud:
+    """Read a mesh or a point cloud, as a PLY, OBJ or OFF file without faces is one; see `read_mesh` and `read_cloud`.
+
+    Raises:
+        PointsetError: the file cannot be read as either.
+    """
+    path = Path(path)
+    with naming(path, PointsetError):
+        shape = _read(path, SHAPE_SUFFIXES, normals, features)
+        return _checked(shape) if isinstance(shape, Mesh) else _cloud(path, shape, normals, features)
+
+
+def _read(path: Path, suffixes: Set[str], normals: bool = False, features: Sequence[str] = ()) -> Mesh | Columns:
+    require_shape_file(path, suffixes)
+    return READERS.get(path.suffix.lower(), tables.text_columns)(path, ["normals", *features] if normals else features)
+
+
+def _checked(mesh: Mesh) -> Mesh:
+    """Return a mesh whose faces have an area, near the origin."""
+    if not any(_have_area(mesh.vertices[faces]) for faces in (mesh.faces[:1024], mesh.faces)):  # most often the first
+        raise MeshError(f"has no area: every face is degenerate, {len(mesh.faces):,} in all")
+    corner = far_corner(mesh.vertices.min(axis=0), mesh.vertices.max(axis=0))
+    if not corner.any():
+        return mesh
+    x, y, z = corner.tolist()
+    return replace(mesh, vertices=mesh.vertices - corner, corner=(x, y, z))
+
+
+def _have_area(triangles: np.ndarray) -> bool:
+    with np.errstate(all="ignore"):
+        a, b, c = triangles.swapaxes(0, 1)
+        return bool(np.cross(b - a, c - a).any())
+
+
+def _cloud(path: Path, columns: Columns, normals: bool, features: Sequence[str]) -> Cloud:
+    """Return the cloud of columns by name, without points that have no position."""
+    if not len(columns["x"]):
+        raise CloudError("expected a point cloud, found no point")
+    wanted = ["normals", *features] if normals else features
+    names = [*AXES, *(name for feature in wanted for name in feature_columns(feature, tuple(columns)))]
+    table = _table(columns, names)
+    placed = np.isfinite(table[:, :3]).all(axis=1)
+    if not placed.any():
+        raise CloudError(f"none of its {len(table):,} points has a position that is finite")
+    if not placed.all():
+        left_out = f"{(~placed).sum():,} of {len(table):,} points have no position and were left out"
+        warnings.warn(f"{path}: {left_out}", stacklevel=3)
+        table[~placed] = 0
+    require_finite(table)  # which names points as in the file
+    start = 6 if normals else 3
+    return require_cloud(table[placed, :start], table[placed, start:] if features else None)
 
 
 def _table(columns: Columns, names: Sequence[str]) -> np.ndarray:

@@ -1,18 +1,25 @@
-"""Read GLB, glTF and 3MF by trimesh (5.2); glTF that it reads as another mesh is refused, or read with a warning."""
+"""Read files of several parts: GLB, glTF and 3MF by trimesh, DAE (Khronos, "COLLADA 1.4.1") by pycollada.
+
+trimesh (5.2) reads some glTF as another mesh: it is refused, or read with a warning; of DAE, it leaves out parts that a
+controller moves.
+"""
 
 import io
 import json
 import logging
+import re
 import struct
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pointset.data.readers.formats import take_declared
-from pointset.data.readers.meshes import Mesh
-from pointset.errors import PointsetError, counted
+from pointset.data.readers.meshes import Mesh, mesh_of_polygons
+from pointset.errors import PointsetError, counted, one_line
 
 logging.getLogger("trimesh").addHandler(logging.NullHandler())  # else Python prints what trimesh logs
 _PACKED = ("KHR_draco_mesh_compression", "EXT_meshopt_compression", "KHR_meshopt_compression")
@@ -23,11 +30,11 @@ _LARGEST = {5120: 127, 5121: 255, 5122: 32767, 5123: 65535}
 """The number that stands for 1 in normalised integers of a glTF, by their type."""
 
 
-def parse_scene(content: bytes, name: str) -> Mesh:
+def read_scene(path: Path, features: Sequence[str] = ()) -> Mesh:
     """Return the triangles of all parts of a file, moved to their places in its scene; vertices are not merged."""
     import trimesh  # takes half a second
 
-    suffix = Path(name).suffix.lower()
+    content, name, suffix = path.read_bytes(), str(path), path.suffix.lower()
     if suffix == ".gltf":
         content = json.dumps(_readable(json.loads(content), name)).encode()
     elif suffix == ".glb":
@@ -102,3 +109,38 @@ def _move_scales_to_nodes(document: dict[str, Any]) -> None:
         if node.get("mesh") in scales:
             node.setdefault("children", []).append(len(nodes))
             nodes.append({"mesh": node["mesh"], "scale": scales[node.pop("mesh")]})
+
+
+def read_dae(path: Path, features: Sequence[str] = ()) -> Mesh:
+    """Return the mesh of all polygons in the scene of a DAE file, with the upward axis that the file states.
+
+    A part that a skin moves stands as it was bound to it. Lines and parts that cannot be read are left out, with a
+    warning.
+    """
+    import collada  # an extra
+
+    content = re.sub(rb"(?<=\d),(?=\d)", b".", path.read_bytes())  # 3ds Max wrote decimal commas in some languages
+    document = collada.Collada(io.BytesIO(content), ignore=[collada.common.DaeError])
+    with warnings.catch_warnings(action="ignore", category=PendingDeprecationWarning):  # of numpy's matrices
+        parts = [*document.scene.objects("geometry")]
+        for controller in document.scene.objects("controller"):  # a morph has a shape before it is applied
+            is_skin = hasattr(controller, "skin")
+            source = None if is_skin else controller.original.source_geometry
+            parts.append(source.bind(controller.matrix, {}) if source else controller.geometry)
+        primitives = [primitive for part in parts for primitive in part.primitives()]
+    is_line = [isinstance(primitive, collada.lineset.BoundLineSet) for primitive in primitives]
+    lines = sum(len(primitive) for primitive, line in zip(primitives, is_line, strict=True) if line)
+    faces = [part for part, line in zip(primitives, is_line, strict=True) if not line and part.vertex is not None]
+    if document.errors:
+        reason = one_line(document.errors[0], 100)
+        warnings.warn(f"{path}: {counted(len(document.errors), 'part')} cannot be read: {reason}", stacklevel=2)
+    if lines:
+        warnings.warn(f"{path}: {lines:,} lines beside its polygons are left out", stacklevel=2)
+    if not faces:
+        raise PointsetError("expected a mesh, found no triangles")
+    firsts = np.cumsum([0, *(len(part.vertex) for part in faces)])
+    corners = [np.asarray(part.vertex_index).ravel() + first for part, first in zip(faces, firsts[:-1], strict=True)]
+    sizes = [np.diff(part.polyindex)[:, 0] if hasattr(part, "polyindex") else np.full(len(part), 3) for part in faces]
+    vertices = np.concatenate([part.vertex for part in faces])
+    mesh = mesh_of_polygons(vertices, np.concatenate(corners), np.concatenate(sizes), str(path))
+    return replace(mesh, up=document.assetInfo.upaxis[0].lower())

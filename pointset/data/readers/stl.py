@@ -2,6 +2,8 @@
 
 import re
 import warnings
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -16,29 +18,30 @@ _CORNER = re.compile(rb"(?im)^[ \t]*vertex[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)[ \t]
 _END = re.compile(rb"(?im)^[ \t]*end[ \t]?loop\b")
 
 
-def parse_stl(content: bytes, name: str) -> Mesh:
+def read_stl(path: Path, features: Sequence[str] = ()) -> Mesh:
     """Return the mesh of an STL file: text if it has a line of a vertex, and not the size of a binary file.
 
     Of a binary file whose header counts no triangle, all are read.
     """
+    content = path.read_bytes()
     count = int.from_bytes(content[_HEADER - 4 : _HEADER], "little")
     fit = max(0, len(content) - _HEADER) // _RECORD.itemsize
     is_sized = len(content) == _HEADER + count * _RECORD.itemsize
     text = b"" if is_sized else content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if _CORNER.search(text):
-        corners = _corners_of_text(text, name)
+        corners = _corners_of_text(path, text)
     else:
         if len(content) < _HEADER:
             raise PointsetError("is not an STL file: it has neither lines of vertices nor the size of binary triangles")
         if not count and fit:
-            warnings.warn(f"{name}: counts no triangle in its header, and has {fit:,}", stacklevel=2)
+            warnings.warn(f"{path}: counts no triangle in its header, and has {fit:,}", stacklevel=2)
             count = fit
-        records = take_declared(name, memoryview(content)[_HEADER:], count * _RECORD.itemsize)
+        records = take_declared(path, memoryview(content)[_HEADER:], count * _RECORD.itemsize)
         corners = np.frombuffer(records, _RECORD)["corners"]
     return Mesh(corners.reshape(-1, 3), np.arange(corners.size // 3).reshape(-1, 3))
 
 
-def _corners_of_text(text: bytes, name: str) -> np.ndarray:
+def _corners_of_text(path: Path, text: bytes) -> np.ndarray:
     """Return coordinates [3 facets, 3] of lines of vertices, three before each end of a loop."""
     corners, ends = [*_CORNER.finditer(text)], [match.start() for match in _END.finditer(text)]
     before = np.searchsorted([match.start() for match in corners], ends)
@@ -47,5 +50,5 @@ def _corners_of_text(text: bytes, name: str) -> np.ndarray:
         line = text.count(b"\n", 0, ends[wrong[0]] if len(wrong) else len(text)) + 1
         raise PointsetError(f"line {line}: expected three vertices in a facet, and the end of its loop")
     if b"endsolid" not in text[ends[-1] :].lower().replace(b"end solid", b"endsolid"):
-        warnings.warn(f"{name}: does not end with endsolid: the last facets may be missing", stacklevel=2)
+        warnings.warn(f"{path}: does not end with endsolid: the last facets may be missing", stacklevel=2)
     return np.array([corner.groups() for corner in corners]).astype(np.float64)

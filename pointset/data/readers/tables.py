@@ -8,7 +8,6 @@ import csv
 import io
 import re
 import warnings
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,10 +25,10 @@ from pointset.data.readers.clouds import (
     unnamed_columns,
     usual_name,
 )
-from pointset.data.readers.formats import take_declared
+from pointset.data.readers.formats import take_declared, warn_of_rest
 from pointset.data.readers.lines import UTF_16
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
-from pointset.runs.files import read_file, require_unpackable
+from pointset.runs.files import require_unpackable
 
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
 NORMAL_KEYS = ("normals", "normal")
@@ -54,19 +53,16 @@ _REMARK = re.compile(r"(#|//).*")
 
 def npy_columns(path: Path, features: Sequence[str]) -> Columns:
     """Return the columns of an array [n, d], or of an array [n] of records with named fields, in an .npy file."""
-    with _pickles_refused():
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    if not isinstance(array, np.memmap):
-        raise PointsetError("expected one array, found an archive")
-    take_declared(path, np.memmap(path, np.uint8, "r"), array.offset + array.nbytes)
+    with _pickles_refused(), path.open("rb") as file:
+        array = np.lib.format.read_array(file, allow_pickle=False)
+        warn_of_rest(path, file.read())
     return _columns(array, features)
 
 
 def npz_columns(path: Path, features: Sequence[str]) -> Columns:
     """Return the columns of the points in an .npz file; features are further columns, or arrays by their names."""
-    with zipfile.ZipFile(path) as archive:
-        require_unpackable(path, sum(info.file_size for info in archive.infolist()))
     with _pickles_refused(), np.load(path, allow_pickle=False) as arrays:
+        require_unpackable(path, sum(info.file_size for info in arrays.zip.infolist()))
         is_mesh = not FACE_KEYS.isdisjoint(arrays.files)
         keys = arrays.files if len(arrays.files) == 1 else [key for key in POINT_KEYS if key in arrays]
         if not keys or (is_mesh and keys[0] == "vertices"):
@@ -96,7 +92,7 @@ def _pickles_refused() -> Iterator[None]:
 
 def text_columns(path: Path, features: Sequence[str]) -> Columns:
     """Return the columns of a text file, of which every line is a point, except for its header and comments."""
-    content = read_file(path)
+    content = path.read_bytes()
     try:
         text = content.decode("utf-16" if content.startswith(UTF_16) else "utf-8-sig")
     except UnicodeDecodeError:

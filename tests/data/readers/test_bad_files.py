@@ -11,15 +11,15 @@ from toy import write
 
 from pointset import PointsetError
 from pointset.data import CloudError, MeshError, read_cloud, read_mesh
-from pointset.data.readers.formats import MESH_SUFFIXES, has_faces, require_shape_file
+from pointset.data.readers.formats import MESH_SUFFIXES, require_shape_file
 
 # The two faces stand on lines 7 and 8.
 OFF = b"OFF\n4 2 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n"
 FACES = b"3 0 1 2\n3 0 2 3\n"
 BAD_OFF: list[tuple[bytes, int, str]] = [
-    (b"# only a comment\n", 2, "the word OFF"),
+    (b"# only a comment\n", 1, "the word OFF"),
     (b"NXOFF\n4 2 0\n", 1, "C, N or ST"),
-    (b"OFF 4\n\n4 2 0\n", 1, "edges, found '4'"),
+    (b"OFF 4\n\n4 2 0\n", 1, "edges, found 'OFF 4'"),
     (b"OFF\n0 0 0\n", 2, "at least one vertex"),
     (OFF.replace(b"1 0 0\n", b"1 0\n") + FACES, 4, "3 numbers for a vertex, found '1 0'"),
     (OFF.replace(b"1 1 0", b"1-1 1 0") + FACES, 5, "only numbers"),
@@ -61,15 +61,15 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
     *(("a.off", content, (f"a.off, line {line}: expected ", words)) for content, line, words in BAD_OFF),
     *(("a.obj", content, (f"a.obj, line {line}: expected ", words)) for content, line, words in BAD_OBJ),
     *((f"a.{suffix}", b"", (f"a.{suffix}",)) for suffix in ("obj", "stl", "glb", "gltf")),
-    ("a.obj", OBJ[:24], ("no triangles",)),
+    ("a.obj", OBJ[:24], ("points without faces",)),
     ("a.obj", b"hello\n", ("such as v 0 0 0", "'hello'")),
-    ("a.off", b"OFF\n1 0 0\n0 0 0\n", ("one face",)),
+    ("a.off", b"OFF\n1 0 0\n0 0 0\n", ("points without faces",)),
     ("a.stl", STL[:-1], ("cut off",)),
     ("a.stl", b"hello\n", ("not an STL file",)),
     ("a.gltf", b"hello\n", ("damaged",)),
     ("a.gltf", b"[1]", ("damaged",)),
     ("mesh.ply", b"hello\n", ("end_header",)),
-    ("mesh.ply", PLY + b"0 0 0\n", ("no faces",)),
+    ("mesh.ply", PLY + b"0 0 0\n", ("points without faces",)),
     ("mesh.ply", PLY.replace(b"end_header", FACE) + b"0 0 0\n3 0 0 1\n", ("from 0 to 0",)),
     ("mesh.ply", PLY.replace(b"end_header", FACE) + b"0 0 0\n3 0 0\n", ("line 11", "'3 0 0'")),
     ("mesh.ply", PLY.replace(b"end_header", FACE.replace(b"face", b"tristrips")) + b"0 0 0\n1 0\n", ("one face",)),
@@ -87,7 +87,7 @@ BAD_FILES: list[tuple[str, Any, tuple[str, ...]]] = [
     ("a.npz", archive(vertices=POINTS, faces=np.eye(3, dtype=int)), ("one cloud", "faces [3, 3]")),
     ("a.npz", archive(points=np.zeros((4_000_000, 3))), ("unpacks to 96,0",)),
     ("a.ply", b"garbage", ("end_header",)),
-    ("a.ply", PLY.replace(b"end_header", FACE) + b"0 0 0\n1 0\n", ("is a mesh",)),
+    ("a.ply", PLY.replace(b"end_header", FACE) + b"0 0 0\n3 0 0 0\n", ("is a mesh",)),
     ("a.ply", PLY.replace(b"float z", b"float u") + b"0 0 0\n", ("x, y and z", "'x, y, u'")),
     ("a.ply", PLY.replace(b"float z", b"quad z"), ("'property quad z'",)),
     ("a.ply", PLY.replace(b"vertex", b"point") + b"0 0 0\n", ("vertex", "'point'")),
@@ -151,7 +151,6 @@ def test_the_header_of_a_ply_file_ends_after_its_last_line(end, tmp_path):
     head = PLY.replace(b"ply\n", b"ply\n \ncomment end_header\n\tcomment end\n").replace(b"_header\n", b"_header\tx\n")
     (tmp_path / "a.ply").write_bytes(head.replace(b"\n", end) + b"\n1 2 3")
     assert read_cloud(tmp_path / "a.ply").points.tolist() == [[1, 2, 3]]
-    assert not has_faces(tmp_path / "a.ply")
     for content in (b"", head.rstrip(), b"ply\n" + b"comment a\n" * (1 << 17) + head):
         (tmp_path / "a.ply").write_bytes(content)
         with pytest.raises(CloudError, match="a header from ply to end_header"):
