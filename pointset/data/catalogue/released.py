@@ -6,7 +6,6 @@ authors' machine, whose folders are ignored.
 """
 
 import warnings
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,7 +15,6 @@ from numpy.typing import NDArray
 
 from pointset.configuration import check_once
 from pointset.data.catalogue.cards import Card, load_card
-from pointset.data.options import SPLITS
 from pointset.data.point_cache import PointCache
 from pointset.data.unusable import MOST_SAID, in_kinds, refuse_or_leave_out
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
@@ -59,23 +57,19 @@ def read_released(folder: Path, split: str, variant: str | None = None, *, on_er
 
     Clouds are named by file and row, such as "ply_data_train0/17". A variant is for ScanObjectNN a key of `SCANS`, by
     default the first; for ModelNet40-C, which has only "test", a corruption with its severity, such as "gaussian_3", or
-    "original". `on_error` "skip" leaves out clouds that are not finite or have a label without a class.
+    "original". `on_error` "skip" leaves out clouds that are not finite.
     """
     classes, files = _classes_and_files(folder, split, variant)
-    first = _first_label(folder, variant, len(classes))
     points, labels, names, failures = list[NDArray[Any]](), list[NDArray[Any]](), list[str](), dict[str, str]()
     for path, stem in files.items():
         clouds, numbers = _read_clouds(path)
-        numbers = numbers.astype(np.int64) - first
+        _require_indices(path, numbers, len(classes))
         finite: NDArray[np.bool_] = np.abs(clouds).max(axis=(1, 2)) <= np.finfo(np.float32).max
-        right = finite & (numbers >= 0) & (numbers < len(classes))
-        for row in np.flatnonzero(~right).tolist():
-            odd = f"label {numbers[row] + first}, and classes are counted from {first} to {len(classes) - 1 + first}"
-            fault = odd if finite[row] else "a number that is not finite"
-            failures[f"{stem}/{row}"] = f"{path}: row {row} has {fault}"
-        points.append((clouds if right.all() else clouds[right]).astype(np.float32, copy=False))
-        labels.append(numbers[right])
-        names += [f"{stem}/{row}" for row in np.flatnonzero(right)]
+        for row in np.flatnonzero(~finite).tolist():
+            failures[f"{stem}/{row}"] = f"{path}: row {row} has a number that is not finite"
+        points.append((clouds if finite.all() else clouds[finite]).astype(np.float32, copy=False))
+        labels.append(numbers[finite])
+        names += [f"{stem}/{row}" for row in np.flatnonzero(finite)]
     refuse_or_leave_out(failures, len(names), on_error, "clouds", "correct them, or get it again")
     if failures:
         reasons = one_line(in_kinds(failures), MOST_SAID)
@@ -88,27 +82,14 @@ def read_released(folder: Path, split: str, variant: str | None = None, *, on_er
 
 def released_labels(folder: Path, split: str, variant: str | None = None) -> NDArray[np.int64]:
     """Return the labels of one split, without files that cannot be read; empty if the folder does not have it."""
+    classes, files, labels = list[str](), dict[Path, str](), [np.zeros(0, np.int64)]
     with suppress(PointsetError):
         classes, files = _classes_and_files(folder, split, variant)
-        return _labels_of(files) - _first_label(folder, variant, len(classes))
-    return np.zeros(0, np.int64)
-
-
-def _labels_of(files: Iterable[Path]) -> NDArray[np.int64]:
-    labels = [np.zeros(0, np.int64)]
     for path in files:
-        with suppress(PointsetError, ValueError):
-            labels.append(_read_labels(path).reshape(-1).astype(np.int64))
-    return np.concatenate(labels)
-
-
-def _first_label(folder: Path, variant: str | None, classes: int) -> int:
-    """1 if the labels of all splits are from 1 to the number of classes, and both occur; otherwise 0."""
-    labels = np.zeros(0, np.int64)
-    for split in SPLITS:
         with suppress(PointsetError):
-            labels = np.append(labels, _labels_of(_classes_and_files(folder, split, variant)[1]))
-    return int(len(labels) > 0 and labels.min() == 1 and labels.max() == classes)
+            labels.append(_read_labels(path))
+    _require_indices(folder, np.concatenate(labels), len(classes))
+    return np.concatenate(labels)
 
 
 def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[list[str], dict[Path, str]]:
@@ -154,20 +135,30 @@ def _file_of_variant(folder: Path, split: str, variant: str | None, card: Card) 
     return variant, files[variant]
 
 
-def _read_clouds(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+def _read_clouds(path: Path) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the clouds [N, P, 3] and the labels [N] of a file; a PointsetError if they have other shapes or types."""
-    points = _read_array(path, "data")
-    labels = _read_labels(path)
+    points, labels = _read_array(path, "data"), _read_labels(path)
     if points.ndim != 3 or points.shape[2] != 3 or 0 in points.shape or points.dtype.kind != "f":
         raise PointsetError(f"{path}: 'data' must be floats [N, P, 3], got {points.dtype} {list(points.shape)}")
-    if labels.shape not in ((len(points),), (len(points), 1)) or labels.dtype.kind not in "iu":
-        expected = f"integers [{len(points)}, 1]"
-        raise PointsetError(f"{path}: 'label' must be {expected}, got {labels.dtype} {list(labels.shape)}")
-    return points, labels.reshape(-1)
+    if len(labels) != len(points):
+        raise PointsetError(
+            f"{path}: 'label' must have {len(points):,} entries, one for each cloud, got {len(labels):,}"
+        )
+    return points, labels
 
 
-def _read_labels(path: Path) -> NDArray[Any]:
-    return _read_array(path.with_name(LABELS) if path.suffix == ".npy" else path, "label")
+def _read_labels(path: Path) -> NDArray[np.int64]:
+    labels = _read_array(path.with_name(LABELS) if path.suffix == ".npy" else path, "label")
+    if labels.ndim not in (1, 2) or labels.size != len(labels) or labels.dtype.kind not in "iu":
+        raise PointsetError(f"{path}: 'label' must be integers [N, 1], got {labels.dtype} {list(labels.shape)}")
+    return labels.reshape(-1).astype(np.int64)
+
+
+def _require_indices(path: Path, labels: NDArray[np.int64], classes: int) -> None:
+    """Require labels that are indices of classes: those counted from 1 would be shifted by a class."""
+    if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
+        found = f"found {labels.min()} to {labels.max()}"
+        raise PointsetError(f"{path}: labels must be counted from 0 to {classes - 1}, as there are classes, {found}")
 
 
 def _read_array(path: Path, key: str) -> NDArray[Any]:
