@@ -1,6 +1,5 @@
 """Tables about files, as spreadsheets write them: labels, splits and groups, or files to leave out."""
 
-import codecs
 import csv
 import hashlib
 import unicodedata
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pointset.data.catalogue.scan import FileTree
-from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
+from pointset.data.readers.formats import SHAPE_SUFFIXES, read_text, suffix_of
 from pointset.errors import REPEATED, PointsetError, counted, one_line, quoted
 from pointset.runs.spreadsheets import from_text
 
@@ -65,17 +64,6 @@ def read_rows(option: str, path: Path, folder: Path) -> tuple[Path, list[list[st
     return found, rows
 
 
-def read_text(path: Path) -> str:
-    """Return the text of a file in UTF-8, in UTF-16 with a byte order mark, or in Windows-1252."""
-    content = path.read_bytes()
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return content.decode("utf-16")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("cp1252", "replace")
-
-
 def rows_by_file(
     option: str, path: Path, folder: Path, names: Iterable[str], wanted: str = "", *, complete: bool = True
 ) -> dict[str, Cells]:
@@ -90,7 +78,7 @@ def rows_by_file(
         path: the table, which is also looked for in the folder.
         folder: the folder of the data.
         names: paths of all files, relative to the folder.
-        wanted: a column that the table must have beside that of the files; it may have any name.
+        wanted: a column that the table must have beside that of the files.
         complete: warn of rows without a file.
 
     Raises:
@@ -104,7 +92,13 @@ def rows_by_file(
     }
     place = columns.setdefault("file", 0)
     if len(columns) > 1 or match(rows[0][place]) is None:  # a header; otherwise the first row is of a file
-        _choose_column(option, path, rows.pop(0), columns, wanted)
+        unknown = [quoted(name) for at, name in enumerate(rows.pop(0)) if name and at not in columns.values()]
+        others = one_line(", ".join(unknown), REPEATED)
+        if unknown and wanted and wanted not in columns:
+            raise PointsetError(f"--{option} {path} has no column {quoted(wanted)}: give one of {others} that name")
+        if unknown and option == "labels":
+            unused = f"column {others} is" if len(unknown) == 1 else f"columns {others} are"
+            warnings.warn(f"{path.name}: {unused} not used (known: {', '.join(COLUMNS)})", UserWarning, stacklevel=3)
     if wanted:
         columns.setdefault(wanted, int(place == 0))
     cells: dict[str, Cells] = {}
@@ -126,22 +120,6 @@ def rows_by_file(
         first = one_line(", ".join(unmatched), REPEATED)
         warnings.warn(f"{path}: {counted(len(unmatched), 'row')} without a file in {folder}: {first}", stacklevel=2)
     return cells
-
-
-def _choose_column(option: str, path: Path, header: list[str], columns: dict[str, int], wanted: str) -> None:
-    """Add the wanted column to the known `columns`, the only other one; warn of it, and of columns without use."""
-    others = [place for place, name in enumerate(header) if name and place not in columns.values()]
-    if wanted and wanted not in columns and others:
-        if len(others) > 1:
-            several = one_line(", ".join(header[place] for place in others), REPEATED)
-            raise PointsetError(f"--{option} {path} has no column {quoted(wanted)}: give one of {several} that name")
-        columns[wanted] = others.pop()
-        name = quoted(header[columns[wanted]])
-        warnings.warn(f"{option}: column {name} of {path.name} is used", UserWarning, stacklevel=4)
-    if option == "labels" and others:
-        unused = one_line(", ".join(repr(header[place]) for place in others), REPEATED)
-        what = f"column {unused} is" if len(others) == 1 else f"columns {unused} are"
-        warnings.warn(f"{path.name}: {what} not used (known: {', '.join(COLUMNS)})", UserWarning, stacklevel=4)
 
 
 def matcher(folder: Path, table_folder: Path, names: Iterable[str]) -> Callable[[str], str | None]:

@@ -1,5 +1,6 @@
 """File formats by their suffixes: which hold meshes, clouds or others; checks that all readers share."""
 
+import codecs
 import re
 import warnings
 from collections.abc import Iterator, Set
@@ -36,6 +37,8 @@ LIBRARIES = {
     ".dae": ("meshes", "collada"),
 }
 """Extra of this package that a format needs, and its modules."""
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""Beginnings of text in UTF-16, as some programs for Windows write it."""
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
 """Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
 WITHOUT_SUFFIX = re.compile("readme|licen[cs]e|copying|notice|authors|makefile|version")
@@ -70,6 +73,17 @@ def require_shape_file(path: Path, suffixes: Set[str] = SHAPE_SUFFIXES) -> None:
             known = ", ".join(sorted(suffixes))
             raise PointsetError(f"expected a file that ends in one of {known}, not in {path.suffix or 'no suffix'!r}")
         require_library(path.suffix.lower())
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file in UTF-8, in UTF-16 with a byte order mark, or in Windows-1252."""
+    content = path.read_bytes()
+    if content.startswith(UTF_16):
+        return content.decode("utf-16")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")
 
 
 def require_library(suffix: str) -> None:

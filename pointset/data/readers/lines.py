@@ -3,15 +3,15 @@
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NoReturn, Self
 
 import numpy as np
 
+from pointset.data.readers.formats import UTF_16
 from pointset.data.readers.meshes import MeshError
 from pointset.errors import quoted
 
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-"""Beginnings of text in UTF-16, as some programs for Windows write it."""
 BLANK = 32
 """The largest byte that separates words: a blank; tabs and line ends are smaller."""
 
@@ -26,44 +26,42 @@ def plain_text(content: bytes) -> bytes:
     return re.sub(rb"#[^\n]*", b"", text) if b"#" in text else text
 
 
+@dataclass(frozen=True, eq=False)
 class Lines:
-    """The lines of a text that are not blank, as words; an error names a line by its number in the file.
+    """The lines of a text that are not blank, as words; an error names a line by its number in the file."""
 
-    Attributes:
-        text: of these lines.
-        firsts: int [n], the index in the text of the first word of each line.
-        widths: int [n], the number of words of each line.
-        places: int [n], the number of each line in the file, from 1.
-    """
+    text: bytes
+    """The text of these lines."""
+    firsts: np.ndarray
+    """int [n], the index in the text of the first word of each line."""
+    widths: np.ndarray
+    """int [n], the number of words of each line."""
+    places: np.ndarray
+    """int [n], the number of each line in the file, from 1."""
 
-    def __init__(self, text: bytes) -> None:
-        self.text = text.rstrip() + b"\n"
-        letters = np.frombuffer(self.text, np.uint8)
+    @classmethod
+    def of(cls, text: bytes) -> Self:
+        """Return the lines of the whole text of a file."""
+        text = text.rstrip() + b"\n"
+        letters = np.frombuffer(text, np.uint8)
         begins = letters > BLANK
         begins[1:] &= letters[:-1] <= BLANK
         words = np.flatnonzero(begins)
         ends = np.searchsorted(words, np.flatnonzero(letters == ord("\n")))
         widths = np.diff(ends, prepend=0)
         rows = np.flatnonzero(widths)
-        self.widths, self.places = widths[rows], rows + 1
-        self.firsts = words[ends[rows] - self.widths]
-
-    @classmethod
-    def _of(cls, text: bytes, firsts: np.ndarray, widths: np.ndarray, places: np.ndarray) -> Self:
-        lines = cls.__new__(cls)
-        lines.text, lines.firsts, lines.widths, lines.places = text, firsts, widths, places
-        return lines
+        return cls(text, words[ends[rows] - widths[rows]], widths[rows], rows + 1)
 
     def __len__(self) -> int:
         return len(self.firsts)
 
-    def part(self, start: int, end: int | None = None) -> Self:
+    def part(self, start: int, end: int | None = None) -> "Lines":
         """Return the lines from one index to another."""
         firsts, ends = self.firsts[start:end], np.append(self.firsts, len(self.text))
         text = self.text[ends[min(start, len(self))] : ends[min(start + len(firsts), len(self))]]
-        return self._of(text, firsts - firsts[:1], self.widths[start:end], self.places[start:end])
+        return Lines(text, firsts - firsts[:1], self.widths[start:end], self.places[start:end])
 
-    def after(self, word: bytes) -> Self:
+    def after(self, word: bytes) -> "Lines":
         """Return the lines that begin with a word, without it."""
         letters = np.frombuffer(self.text + bytes(len(word)), np.uint8).copy()
         found = letters[self.firsts + len(word)] <= BLANK
@@ -74,7 +72,7 @@ class Lines:
         sizes = np.diff(self.firsts, append=len(self.text))
         text = letters[len(self.text) - sizes.sum() : len(self.text)][np.repeat(found, sizes)].tobytes()
         firsts = np.cumsum(sizes[found]) - sizes[found]
-        return self._of(text, firsts, self.widths[found] - 1, self.places[found])
+        return Lines(text, firsts, self.widths[found] - 1, self.places[found])
 
     def line(self, index: int) -> bytes:
         """Return a line; nothing behind the last."""
@@ -95,7 +93,7 @@ class Lines:
 
         numbers = parsed(self.text)
         if len(numbers) != self.widths.sum():
-            wrong = next(row for row, width in enumerate(self.widths) if len(parsed(self.line(row))) != width)
+            wrong = next((row for row, width in enumerate(self.widths) if len(parsed(self.line(row))) != width), 0)
             self.fail(wrong, f"expected {'whole' if kind is np.int64 else 'only'} numbers")
         return numbers
 

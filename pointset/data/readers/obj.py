@@ -30,7 +30,7 @@ def read_obj(path: Path, features: Sequence[str] = ()) -> Mesh | Columns:
     text = plain_text(path.read_bytes())
     if b"\\\n" in text:  # lines that are left empty keep the numbers of those that follow
         text = _CONTINUED.sub(lambda found: _JOINED.sub(b" ", found[0]) + b"\n" * len(_JOINED.findall(found[0])), text)
-    lines = Lines(text)
+    lines = Lines.of(text)
     vertices, faces, normals = (lines.after(word) for word in (b"v", b"f", b"vn"))
     if not len(vertices):
         lines.fail(0, "expected lines of OBJ, such as v 0 0 0")

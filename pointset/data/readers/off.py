@@ -25,7 +25,7 @@ _FACE_COLORS = (0, 1, 3, 4)
 
 def read_off(path: Path, features: Sequence[str] = ()) -> Mesh | Columns:
     """Return the mesh of an OFF file, in its order, or the coordinates of one without faces."""
-    lines = Lines(plain_text(path.read_bytes()))
+    lines = Lines.of(plain_text(path.read_bytes()))
     word = _WORD.match(lines.line(0))
     if word is None:
         lines.fail(0, "expected the word OFF in text, with C, N or ST before it")

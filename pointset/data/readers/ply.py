@@ -92,7 +92,7 @@ def read_elements(path: Path) -> dict[str, Properties]:
             raise PointsetError(f"has {len(body) - start:,} bytes after lists of several lengths: it is damaged")
         warn_of_rest(path, body[start:])
         return read
-    lines = Lines(b"\n" * (len(header_lines) - 1) + plain_text(content[header.end() :]))
+    lines = Lines.of(b"\n" * (len(header_lines) - 1) + plain_text(content[header.end() :]))
     for name, (count, types) in elements.items():
         count = count if types else 0
         require_count(min(len(lines) - start, count), count, "entries")

@@ -25,8 +25,7 @@ from pointset.data.readers.clouds import (
     unnamed_columns,
     usual_name,
 )
-from pointset.data.readers.formats import take_declared, warn_of_rest
-from pointset.data.readers.lines import UTF_16
+from pointset.data.readers.formats import read_text, take_declared, warn_of_rest
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 from pointset.runs.files import require_unpackable
 
@@ -92,11 +91,7 @@ def _pickles_refused() -> Iterator[None]:
 
 def text_columns(path: Path, features: Sequence[str]) -> Columns:
     """Return the columns of a text file, of which every line is a point, except for its header and comments."""
-    content = path.read_bytes()
-    try:
-        text = content.decode("utf-16" if content.startswith(UTF_16) else "utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("latin-1")
+    text = read_text(path)
     lines = re.split(r"\r\n|\n|\r", text)  # no others
     names, count, first = _header(lines)
     if first == len(lines):
