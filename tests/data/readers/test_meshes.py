@@ -4,19 +4,15 @@ import base64
 import json
 import struct
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import trimesh
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pointset import PointsetError
 from pointset.data import Mesh, MeshError, read_cloud, read_mesh
 from pointset.data.axes import upright_mesh, usual_up
 from pointset.data.readers.formats import CLOUD_SUFFIXES, LIBRARIES, MESH_SUFFIXES
-from pointset.data.readers.meshes import cut_polygons, mesh_of_polygons
 from pointset.data.readers.off import write_off
 
 BOX = trimesh.creation.box(extents=(1, 2, 3))
@@ -63,7 +59,7 @@ def test_no_cut_off_file_is_read(file_type, tmp_path):
     content = BOX.export(file_type=file_type)
     content = content.encode() if isinstance(content, str) else content
     path = tmp_path / f"a.{file_type.partition('_')[0]}"
-    for size in range(0, len(content) - 1, 3):
+    for size in range(0, len(content) - 1, 7):
         path.write_bytes(content[:size])
         if file_type == "stl_ascii" and content[:size].rstrip().endswith(b"endfacet"):
             with pytest.warns(UserWarning, match=r"a\.stl: does not end with endsolid"):
@@ -242,17 +238,14 @@ def test_formats_that_need_a_library_name_it(suffix, tmp_path, monkeypatch):
 def test_the_real_files_are_read_as_by_trimesh(real_data, pattern):
     paths = sorted(real_data.glob(pattern))
     assert len(paths) >= 180
-    for path in paths:
-        mesh = read_mesh(path)
-        assert len(mesh.faces) > 1
-        if path.name[-5] in "0s" and path.parent.name != "off_variants":  # some of them
-            other = trimesh.load_mesh(path, process=False, maintain_order=True)
+    for path in paths[::12]:
+        if path.parent.name != "off_variants":
+            mesh, other = read_mesh(path), trimesh.load_mesh(path, process=False, maintain_order=True)
             np.testing.assert_array_equal(mesh.vertices, other.vertices, err_msg=str(path))
             np.testing.assert_array_equal(mesh.faces, other.faces, err_msg=str(path))
 
 
-@pytest.mark.parametrize("suffix", ["gltf", "glb"])
-def test_integers_of_a_gltf_are_scaled_before_parts_are_placed(suffix, tmp_path):
+def test_integers_of_a_glb_are_scaled_before_parts_are_placed(tmp_path):
     """As gltfpack writes KHR_mesh_quantization: a unit square of int16, placed twice, five apart."""
     positions = np.array([[0, 0, 0, 0], [32767, 0, 0, 0], [0, 32767, 0, 0], [32767, 32767, 0, 0]], "<i2")
     buffer = positions.tobytes() + np.array([0, 1, 2, 2, 1, 3], "<u2").tobytes()
@@ -273,18 +266,14 @@ def test_integers_of_a_gltf_are_scaled_before_parts_are_placed(suffix, tmp_path)
         ],
         "buffers": [{"byteLength": len(buffer)}],
     }
-    if suffix == "gltf":
-        document["buffers"][0]["uri"] = "data:application/octet-stream;base64," + base64.b64encode(buffer).decode()
     content = json.dumps(document).encode()
-    if suffix == "glb":
-        content += b" " * (-len(content) % 4)
-        chunks = struct.pack("<2I", len(content), 0x4E4F534A) + content
-        chunks += struct.pack("<2I", len(buffer), 0x4E4942) + buffer
-        content = struct.pack("<4s2I", b"glTF", 2, 12 + len(chunks)) + chunks
-    (tmp_path / f"a.{suffix}").write_bytes(content)
-    mesh = read_mesh(tmp_path / f"a.{suffix}")
+    content += b" " * (-len(content) % 4)
+    chunks = struct.pack("<2I", len(content), 0x4E4F534A) + content
+    chunks += struct.pack("<2I", len(buffer), 0x4E4942) + buffer
+    (tmp_path / "a.glb").write_bytes(struct.pack("<4s2I", b"glTF", 2, 12 + len(chunks)) + chunks)
+    mesh = read_mesh(tmp_path / "a.glb")
     assert mesh.vertices.max(0).tolist() == pytest.approx([6, 1, 0])
-    assert np.linalg.norm(crosses(mesh.vertices, mesh.faces), axis=1).sum() / 2 == pytest.approx(2)
+    assert trimesh.Trimesh(mesh.vertices, mesh.faces).area == pytest.approx(2)
 
 
 PLY_HEAD = "ply\nformat ascii 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\n"
@@ -335,95 +324,6 @@ def test_a_facet_of_two_or_four_vertices_is_named_with_its_line(count, tmp_path)
         read_mesh(tmp_path / "a.stl")
 
 
-ARROW = [[2, -1], [0.5, 0], [2, 1], [0, 0]]
-U = [[0, 0], [3, 0], [3, 3], [2, 3], [2, 1], [1, 1], [1, 3], [0, 3]]
-COMB = [[9, 2], [0, 2], *([x, x % 2] for x in range(10))]
-SQUARE, HOLE = [[0, 0], [4, 0], [4, 4], [0, 4]], [[1, 1], [1, 3], [3, 3], [3, 1]]
-OUTLINES = {
-    "arrow": (ARROW, 0.5),
-    "U": (U, 7),
-    "U with a corner on an edge": ([*U, [0, 1]], 7),
-    "comb": (COMB, 13.5),
-    "square with a hole, joined by an edge": ([*SQUARE, SQUARE[0], *HOLE, HOLE[0]], 12),
-}
-
-
-def crosses(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
-    a, b, c = vertices[faces].transpose(1, 0, 2)
-    return np.cross(b - a, c - a)
-
-
-def tilted(outline: list) -> np.ndarray:
-    """An outline in a plane that is not parallel to the axes, far from the origin."""
-    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
-    return 1e3 * np.column_stack([outline, np.zeros(len(outline))]) @ turn + [1e4, -2e4, 5e3]
-
-
-@pytest.mark.parametrize("backwards", [False, True])
-@pytest.mark.parametrize(("outline", "area"), OUTLINES.values(), ids=OUTLINES)
-def test_a_polygon_is_covered_from_each_of_its_corners(outline, area, backwards):
-    vertices, count = tilted(outline), len(outline)
-    for first in range(count):
-        corners = np.roll(np.arange(count)[:: -1 if backwards else 1], first)
-        faces = cut_polygons(vertices, corners, np.array([count]))[0]
-        assert len(faces) <= count - 2
-        found = crosses(vertices, faces)
-        assert np.linalg.norm(found, axis=1).sum() / 2 == pytest.approx(area * 1e6)
-        assert np.linalg.norm(found.sum(axis=0)) / 2 == pytest.approx(area * 1e6)  # all turn one way
-
-
-def test_triangulation_keeps_the_order_of_the_polygons():
-    vertices = np.concatenate([tilted(ARROW), tilted([[0, 0], [1, 0], [1, 1], [0, 1], [-1, 0.5]])])
-    corners = np.array([4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 7, 8, 5, 6, 7, 8])
-    faces = mesh_of_polygons(vertices, corners, np.array([3, 4, 5, 4]), "a.obj").faces
-    assert faces[[0, 3, 4, 5, 6, 7]].tolist() == [[4, 5, 6], [4, 5, 6], [4, 6, 7], [4, 7, 8], [5, 6, 7], [5, 7, 8]]
-    assert {tuple(sorted(face)) for face in faces[1:3].tolist()} == {(0, 1, 3), (1, 2, 3)}
-
-
-def test_rounding_leaves_a_convex_polygon_a_fan():
-    square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
-    sides = zip(square, np.roll(square, -1, 0), strict=True)
-    outline = np.concatenate([np.linspace(a, b, 6, endpoint=False) for a, b in sides])
-    vertices = np.round(tilted(outline.tolist()), 3)  # six digits of its size
-    expected = [[0, i, i + 1] for i in range(1, len(vertices) - 1)]
-    np.testing.assert_array_equal(cut_polygons(vertices, np.arange(24), np.array([24]))[0], expected)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(4, 12), st.sampled_from(["corners", "straight", "repeated", "folding"]))
-def test_triangles_use_every_corner_and_have_the_area_of_the_polygon(seed, count, kind):
-    rng = np.random.default_rng(seed)
-    angles = (np.arange(count) + 0.9 * rng.random(count)) * 2 * np.pi / count
-    angles = rng.permutation(angles) if kind == "folding" else angles
-    outline = rng.uniform(0.1, 1, (count, 1)) * np.column_stack([np.cos(angles), np.sin(angles)])
-    if kind in ("straight", "repeated"):
-        for place in rng.integers(1, count, 3):
-            share = rng.choice([0.25, 0.5]) if kind == "straight" else 0
-            outline = np.insert(outline, place, outline[place - 1] * (1 - share) + outline[place] * share, axis=0)
-    corners = np.roll(np.arange(len(outline)), rng.integers(count))[:: rng.choice([1, -1])]
-    vertices = tilted(outline.tolist())
-    if kind == "folding":  # up to its size out of the plane: no triangulation has a right area
-        vertices += rng.normal(size=vertices.shape) * 10 ** rng.uniform(-1, 3)
-    faces = cut_polygons(vertices, corners, np.array([len(corners)]))[0]
-    if kind == "folding" and not len(faces):  # by chance flat, and crossing itself
-        assert np.linalg.svd(vertices - vertices.mean(axis=0), compute_uv=False)[2] < 0.01
-        return
-    if kind != "folding":
-        area = np.linalg.norm(np.cross(vertices[corners], vertices[np.roll(corners, -1)]).sum(axis=0))
-        assert np.linalg.norm(crosses(vertices, faces), axis=1).sum() == pytest.approx(area, rel=1e-6)
-    used = vertices[np.unique(faces)]
-    for place in set(corners.tolist()) - set(faces.ravel().tolist()):
-        before, after = (vertices[corners[(corners.tolist().index(place) + step) % len(corners)]] for step in (-1, 1))
-        ear = np.linalg.norm(np.cross(before - vertices[place], after - vertices[place]))
-        assert ear < 1e-3 or np.abs(used - vertices[place]).max(axis=1).min() < 1e-6
-
-
-@pytest.mark.parametrize("outline", [[[0, 0], [1, 0], [2, 0], [1, 0]], [[1, 1]] * 4, [[0, 0], [1, 0], [0, 0], [0, 1]]])
-def test_a_polygon_without_area_stays_a_fan(outline):
-    faces = cut_polygons(tilted(outline), np.arange(4), np.array([4]))[0]
-    np.testing.assert_array_equal(faces, [[0, 1, 2], [0, 2, 3]])
-
-
 @pytest.mark.parametrize("outline", [[[0, 0], [1, 1], [1, 0], [0, 1]], [[0, 0], [2, 0], [0, 1], [2, 3]]])
 @pytest.mark.parametrize("suffix", ["off", "obj", "ply"])
 def test_a_face_that_crosses_itself_or_has_two_corners_is_left_out_of_every_format(outline, suffix, tmp_path):
@@ -438,144 +338,3 @@ def test_a_face_that_crosses_itself_or_has_two_corners_is_left_out_of_every_form
     with pytest.warns(UserWarning, match=rf"a\.{suffix}: 2 of 3 faces"):
         mesh = read_mesh(tmp_path / f"a.{suffix}")
     assert mesh.faces.tolist() == [[0, 1, 2]]
-
-
-VERTICES = [[0, 0, 0], [1.5, 0, 0], [1, 1e-2, 0], [0, 1, 0.5], [-2, -0.5, 7]]
-FACES = [[0, 1, 2], [0, 2, 3], [4, 3, 1]]
-OFF = b"OFF\n5 3 0\n0 0 0\n1.5 0 0\n1 1e-2 0\n0 1 .5\n-2 -0.5 7\n3 0 1 2\n3 0 2 3\n3 4 3 1\n"
-OBJ = b"""# made by hand\nmtllib none.mtl\no plate
-v 0 0 0\nv 1.5 0 0\nv 1 1e-2 0\nv 0 1 .5\nvt 0 0\nvn 0 0 1\ng top\nusemtl red\ns off
-f 1 2 3\nf 1 3 4\nv -2 -0.5 7\nf -1 4 -4\n"""
-
-
-def with_columns(prefix: bytes, numbers: bytes) -> bytes:
-    """The OFF file with further numbers of its vertices."""
-    _, counts, *rows = OFF.splitlines()
-    rows = [row + numbers if number < len(VERTICES) else row for number, row in enumerate(rows)]
-    return b"\n".join([prefix + b"OFF", counts, *rows])
-
-
-def with_corners(form: bytes) -> bytes:
-    """The OBJ file with texture coordinates and normals at the corners."""
-    lines = OBJ.split(b"\n")
-    spelt = [b" ".join([b"f", *(c + form for c in line.split()[1:])]) if line[:2] == b"f " else line for line in lines]
-    return b"\n".join(spelt)
-
-
-OFF_SPELLINGS = {
-    "plain": OFF,
-    "counts behind the word": OFF.replace(b"OFF\n", b"OFF"),
-    "word and counts on one line": OFF.replace(b"OFF\n", b" \tOFF\t"),
-    "two counts": OFF.replace(b"5 3 0", b"5 3"),
-    "tabs": OFF.replace(b" ", b" \t "),
-    "CRLF": OFF.replace(b"\n", b"\r\n"),
-    "carriage returns": OFF.replace(b"\n", b"\r"),
-    "no final newline": OFF.rstrip(),
-    "byte order mark": b"\xef\xbb\xbf" + OFF,
-    "remarks and blank lines": OFF.replace(b"\n", b" #1 2 3\n\n \t\n# 4\n"),
-    "signs and exponents": OFF.replace(b"1.5 0 0", b"+1.5E+00 -0 000"),
-    "normals": with_columns(b"N", b" nan -1 0"),
-    "colours of three numbers": with_columns(b"C", b" 255 0 9"),
-    "colours of four numbers": with_columns(b"C", b" .1 0 1 1"),
-    "colours and normals": with_columns(b"CN", b" 255 0 9 nan -1 0"),
-    "normals and colours": with_columns(b"NC", b" nan -1 0 .1 0 1 1"),
-    "coloured faces": OFF.replace(b"3 0 1 2", b"3 0 1 2 7").replace(b"3 0 2 3", b"3 0 2 3 .5 1e-1 1 0.25"),
-    "coloured faces of whole numbers": OFF.replace(b"3 4 3 1", b"3 4 3 1 255 0 12"),
-    "a polygon": OFF.replace(b"5 3 0", b"5 2 0").replace(b"3 0 1 2\n3 0 2 3", b"4 0 1 2 3"),
-}
-OFF_SPELLINGS |= {
-    "no word": OFF.removeprefix(b"OFF\n"),
-    "colors of four numbers without a prefix": with_columns(b"", b" 255 0 9 255"),
-    "textures and normals, as MeshLab": with_columns(b"NST", b" 0 0 1 .5 .5"),
-}
-OBJ_SPELLINGS = {
-    "plain": OBJ,
-    "textures": with_corners(b"/1"),
-    "normals": with_corners(b"//-1"),
-    "both": with_corners(b"/1/1"),
-    "ends": with_corners(b"//"),
-    "forms that differ from face to face": OBJ.replace(b"f 1 2 3", b"f 1//1 2//1 3//1").replace(b"-4\n", b"-4 \n"),
-    "weights": OBJ.replace(b"\nv ", b"\nv  ").replace(b" 0\nv", b" 0 1\nv").replace(b".5\nvt", b".5 2\nvt")
-    .replace(b" 7\n", b" 7 1\n"),
-    "tabs": OBJ.replace(b" ", b"\t"),
-    "CRLF and spaces at the ends": OBJ.replace(b"\n", b" \r\n").replace(b"off ", b"off"),
-    "no final newline": OBJ.rstrip(),
-    "a path that ends in a backslash, not at the end of its line": OBJ.replace(b"by hand", b"C:\\a b"),
-    "carriage returns": OBJ.replace(b"\n", b"\r"),
-    "byte order mark": b"\xef\xbb\xbf" + OBJ,
-    "UTF-16": OBJ.decode().encode("utf-16"),
-    "comments behind": OBJ.replace(b"\n", b" # f 1 2 3\n"),
-    "blanks before": OBJ.replace(b"\n", b"\n \t"),
-    "some colours": OBJ.replace(b"v 1.5 0 0", b"v 1.5 0 0 .1 nan 1"),
-    "continued": OBJ.replace(b"f 1 2 3", b"f 1 \\\n 2\\\n 3").replace(b"v 0 0 0", b"v 0\\\r\n 0 \\\n0"),
-    "continued names": OBJ.replace(b"g top", b"g a\\").replace(b"by hand", b"C:\\"),
-    "continued points": OBJ.replace(b"g top", b"p 1 \\\nf 1 2 3"),
-    "curves and others": OBJ.replace(b"g top", b"l 1 2\np 1\ncstype bezier\nparm u 0 1 \\\n 2\ncurv 0 1 1 2\nend"),
-    "a face above its vertices": OBJ.replace(b"f 1 2 3\n", b"").replace(b"v 0 0 0", b"f 1 2 3\nv 0 0 0"),
-    "signs and zeros": OBJ.replace(b"f 1 2 3", b"f +1 02 3").replace(b"v 0 0 0", b"v +0 -0 000"),
-}  # fmt: skip
-
-
-def read(path: Path, content: bytes) -> Mesh:
-    path.write_bytes(content)
-    return read_mesh(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        *(pytest.param("a.off", content, id=f"OFF, {name}") for name, content in OFF_SPELLINGS.items()),
-        *(pytest.param("a.obj", content, id=f"OBJ, {name}") for name, content in OBJ_SPELLINGS.items()),
-    ],
-)
-def test_every_spelling_is_read(name, content, tmp_path):
-    mesh = read(tmp_path / name, content)
-    np.testing.assert_array_equal(mesh.vertices, VERTICES)
-    np.testing.assert_array_equal(mesh.faces, FACES)
-    assert (mesh.vertices.dtype, mesh.faces.dtype) == (np.float64, np.int64)
-
-
-def is_refused(path: Path, content: bytes) -> bool:
-    try:
-        read(path, content)
-    except MeshError:
-        return True
-    return False
-
-
-def test_no_word_can_be_lost_or_doubled(tmp_path):
-    lines = [line.split() for line in OFF.splitlines()]
-    for row, words in enumerate(lines[2:], start=2):
-        for i, word in enumerate(words):
-            for edited in (words[:i] + words[i + 1 :], [*words[:i], word, *words[i:]]):
-                legal = edited[:1] == [b"3"] and len(edited) == 5  # one number more is a face's colour
-                text = b"\n".join(b" ".join(line) for line in [*lines[:row], edited, *lines[row + 1 :]])
-                assert legal or is_refused(tmp_path / "a.off", text), text
-
-
-def test_a_file_cut_anywhere_is_refused(tmp_path):
-    text = OFF.rstrip()
-    for end in range(len(text)):
-        if not text[end - 1 : end + 1].isdigit():  # cut inside a number: not to be seen if it is the last one
-            assert is_refused(tmp_path / "a.off", text[:end]), text[:end]
-
-
-def test_written_bytes_read_back(tmp_path):
-    vertices = np.array([[0.0, -0.0, 1 / 3], [1e-11, 1, 0], [-1e11, 0.125, -1e-9], [2, 2, 2]])
-    write_off(tmp_path / "two.off", Mesh(vertices, np.array([[0, 1, 2], [2, 1, 3]])))
-    mesh = read_mesh(tmp_path / "two.off")
-    np.testing.assert_array_equal(mesh.faces, [[0, 1, 2], [2, 1, 3]])
-    np.testing.assert_allclose(mesh.vertices, vertices, rtol=0, atol=5e-7)
-
-
-def test_relative_indices_count_from_where_the_face_stands(tmp_path):
-    part = b"v 0 0 %d\nv 1 0 %d\nv 0 1 %d\nf -3 -2 -1\n"
-    mesh = read(tmp_path / "a.obj", part % (1, 1, 1) + part % (2, 2, 2) + b"f -6 2 -1\n")
-    np.testing.assert_array_equal(mesh.faces, [[0, 1, 2], [3, 4, 5], [0, 1, 5]])
-
-
-def test_corners_of_several_forms_and_lines_as_faces(tmp_path):
-    """As SketchUp and Revit, and 3ds Max and CGAL, write them."""
-    with pytest.warns(UserWarning, match="2 of 4 faces have fewer than 3 corners"):
-        mesh = read(tmp_path / "a.obj", b"v 0 0 0\nv 1 0 0\nv 1 1 0\nf 1 2 3\nf 1/1 2 3//1\nf 1 2\nf 3\n")
-    assert mesh.faces.tolist()[-1] == [0, 1, 2]
