@@ -38,11 +38,11 @@ def set_pose(baseline: Baseline, train: PointSets) -> None:
     baseline.views = half_turns(train.options.normalize, train.up)
 
 
-def extract_rows(baseline: Baseline, sets: PointSets, progress: bool, what: str = "features") -> list[Tensor]:
+def extract_rows(baseline: Baseline, sets: PointSets, progress: bool) -> list[Tensor]:
     """Return the feature vectors of all shapes, one block [N, views, width] for each extractor."""
     sets = sets.with_local_features(baseline.local_features)
     batches = fixed_batches(sets, 64)
-    shown = followed(batches, f"computing {what}", "shape", len(sets), show=progress, size=lambda one: len(one.labels))
+    shown = followed(batches, "computing features", "shape", len(sets), show=progress, size=lambda one: len(one.labels))
     with torch.inference_mode(), in_evaluation_mode(baseline):
         blocks = [baseline.blocks(batch.points, batch.mask) for batch in shown]
     return [torch.cat(block).clone() for block in zip(*blocks, strict=True)]
@@ -76,17 +76,21 @@ def fit_head(
     return logits / head.temperature
 
 
-def fit_rows(model: nn.Module, train: PointSets, seed: int, progress: bool) -> EpochRow:
+def extract_and_fit(
+    baseline: Baseline, train: PointSets, folds: NDArray[np.int64], groups: Groups, most: int, progress: bool
+) -> tuple[Tensor, list[Tensor]]:
+    """Fit a baseline to the fixed subsets of shapes; return its out-of-fold logits and its rows, see `fit_head`."""
+    set_pose(baseline, train)
+    blocks = extract_rows(baseline, train, progress)
+    return fit_head(baseline, blocks, train.labels, folds, groups, most, progress), blocks
+
+
+def fit_rows(baseline: Baseline, train: PointSets, seed: int, progress: bool) -> EpochRow:
     """Fit a baseline to the fixed subsets of all training shapes; return the row of its history."""
     began, busy = time.perf_counter(), time.process_time()
-    baseline = baseline_of(model)
-    assert baseline is not None
-    set_pose(baseline, train)
-    groups = train.grouping.groups
+    groups, most = train.grouping.groups, FOLDS if len(train) <= FEW_SHAPES else 1
     folds = assign_folds(groups, train.labels.tolist(), seed, FOLDS)
-    spec: Any = model.spec
-    blocks = extract_rows(baseline, train, progress, spec.name.rpartition("-")[0])
-    fit_head(baseline, blocks, train.labels, folds, groups, FOLDS if len(train) <= FEW_SHAPES else 1, progress)
+    _, blocks = extract_and_fit(baseline, train, folds, groups, most, progress)
     with torch.inference_mode():
         outputs = baseline.logits(blocks)
     return {
@@ -99,15 +103,15 @@ def fit_rows(model: nn.Module, train: PointSets, seed: int, progress: bool) -> E
 
 
 def fit_baseline(
-    model: nn.Module, train: PointSets, recipe: Recipe, seed: int, run: str | Path | None, progress: bool
+    model: Any, train: PointSets, recipe: Recipe, seed: int, run: str | Path | None, progress: bool
 ) -> Fitted:
-    """Fit a baseline, or load it from its finished run, which has one row of history."""
+    """Fit the baseline `model.model`, or load it from its finished run, which has one row of history."""
     if run is None:
-        return make_fitted(model, [fit_rows(model, train, seed, progress)], recipe)
+        return make_fitted(model, [fit_rows(model.model, train, seed, progress)], recipe)
     folder = RunFolder(Path(run))
     with folder.locked():
         folder.describe(describe_run(model, train, recipe, seed))
         if not folder.finished:
-            folder.write_history([fit_rows(model, train, seed, progress)])
+            folder.write_history([fit_rows(model.model, train, seed, progress)])
             folder.finish(model.state_dict())
         return folder.fitted(model, recipe)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, TypedDict
+from typing import Any, Self
 
 import msgspec
 import torch
@@ -28,16 +28,10 @@ from pointset.runs.locks import lock_folder
 from pointset.runs.records import write_or_compare
 from pointset.training.descriptions import Weights, weight_number
 from pointset.training.recipe import Recipe
-from pointset.zoo.descriptions import RunDescription
 from pointset.zoo.models import load_weights
-from pointset.zoo.pretrained import WEIGHTS, run_weights
+from pointset.zoo.pretrained import WEIGHTS, remedy_of, run_weights
 
 EpochRow = dict[str, Any]
-
-
-class _Row(TypedDict):
-    epoch: int
-    seconds: float
 
 
 CHECKPOINT = "checkpoint.pt"
@@ -105,7 +99,7 @@ class RunFolder:
 
     def description(self) -> dict[str, Any]:
         """Return the content of run.json."""
-        return records.read_json(self.path / "run.json", self._anew, RunDescription)
+        return records.read_json(self.path / "run.json", remedy_of(self.path), dict[str, Any])
 
     @property
     def finished(self) -> bool:
@@ -118,7 +112,7 @@ class RunFolder:
         def parse(content: bytes) -> list[EpochRow]:
             return _checked([json.loads(line) for line in content.splitlines()])
 
-        return records.parse(self.path / "history.jsonl", parse, "the history of a run", self._anew)
+        return records.parse(self.path / "history.jsonl", parse, "the history of a run", remedy_of(self.path))
 
     def history_if_any(self) -> list[EpochRow]:
         """Return the finished epochs; none if their file is missing."""
@@ -161,10 +155,6 @@ class RunFolder:
         return run_weights(self.path)
 
     @property
-    def _anew(self) -> str:
-        return f"move {self.path} away and run the same again"
-
-    @property
     def _checkpoint(self) -> Path:
         return self.path / CHECKPOINT
 
@@ -181,13 +171,10 @@ def as_safetensors(weights: Weights) -> bytes:
 
 def _checked(rows: Any) -> list[EpochRow]:
     """Return the rows of a history, whose values are numbers; a ValueError if they are not those of epochs 1, 2, ..."""
-    for kind in (list[dict[str, float | bool]], list[_Row]):
-        msgspec.convert(rows, kind)
-    if any(isinstance(value, bool) and name != "stopped" for row in rows for name, value in row.items()):
-        raise ValueError("it has a truth value for a number")
-    if [row["epoch"] for row in rows] != [*range(1, len(rows) + 1)]:
+    history = msgspec.convert(rows, list[dict[str, float | bool]])
+    if [row.get("epoch") for row in history] != [*range(1, len(history) + 1)]:
         raise ValueError("its lines are not those of epochs 1, 2, ...")
-    return list(rows)
+    return rows
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
-import numpy as np
+import msgspec
 import torch
 from torch import Tensor, nn
 
@@ -25,7 +26,7 @@ from pointset.errors import PointsetError
 from pointset.runs import records
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.records import write_or_compare
-from pointset.training.baselines import baseline_of, extract_rows, fit_head, set_pose
+from pointset.training.baselines import baseline_of, extract_and_fit
 from pointset.training.checkpoints import Fitted, RunFolder
 from pointset.training.descriptions import describe_run
 from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
@@ -53,12 +54,9 @@ class _Result(TypedDict):
     """The content of candidates.json, from which a finished selection is read again."""
 
     name: str
+    candidates: tuple[Candidate, ...]
     reason: str
-    sentences: list[str]
-    groups: list[int]
-    origin: Literal["none", "names", "given"]
-    example: str
-    candidates: list[dict[str, Any]]
+    sentences: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,6 @@ def select_model(
     require_classes(train)
     if train.options.normalize == "unit-sphere":
         train = train.normalized("center-standardize")
-    on_candidate = on_candidate or (lambda _: None)
     if run is None:
         return _Selection(train, seed, None, progress, on_candidate).run(budget)
     refuse_other_run(run)
@@ -125,9 +122,8 @@ def select_model(
     with folder.locked():
         settings = {"data": train.describe(), "seed": seed, "budget": budget}
         write_or_compare(folder.path / SETTINGS, settings, tuple(settings), "model selection")
-        if folder.finished and (folder.path / RESULT).exists():
-            return _read_again(folder)
-        return _Selection(train, seed, folder, progress, on_candidate).run(budget)
+        selection = _Selection(train, seed, folder, progress, on_candidate)
+        return selection.read(folder) if folder.finished and (folder.path / RESULT).exists() else selection.run(budget)
 
 
 def refuse_other_run(run: str | Path) -> None:
@@ -139,57 +135,49 @@ def refuse_other_run(run: str | Path) -> None:
         raise PointsetError(f"{folder.path} holds a run of {name}: choose another folder with --run (in Python run=)")
 
 
-def _read_again(folder: RunFolder) -> ModelSelection:
-    """Return the selection that a folder holds, without fitting anything."""
-    remedy = "train in another folder"
-    result = records.read_json(folder.path / RESULT, remedy, _Result)
-    history = folder.history()
-    return ModelSelection(
-        Fitted(load_model(folder.path), history, len(history)),
-        result["name"],
-        tuple(Candidate(**row) for row in result["candidates"]),
-        Grouping(np.array(result["groups"]), result["origin"], result["example"]),
-        result["reason"],
-        tuple(result["sentences"]),
-    )
-
-
+@dataclass
 class _Selection:
-    """One model selection: groups and folds of the shapes, and where its runs are kept."""
+    """One model selection, with the folder for its runs."""
 
-    def __init__(
-        self,
-        train: PointSets,
-        seed: int,
-        folder: RunFolder | None,
-        progress: bool,
-        on_candidate: Callable[[Candidate], object],
-    ) -> None:
-        self.train, self.seed, self.folder, self.progress = train, seed, folder, progress
-        self.on_candidate, self.labels = on_candidate, train.labels
-        self.grouping, self.folds = draw_folds(train.grouping, self.labels, seed)
+    train: PointSets
+    seed: int
+    folder: RunFolder | None
+    progress: bool
+    on_candidate: Callable[[Candidate], object] | None
+
+    def __post_init__(self) -> None:
+        self.labels = self.train.labels
+        self.grouping, self.folds = draw_folds(self.train.grouping, self.labels, self.seed)
+
+    def read(self, folder: RunFolder) -> ModelSelection:
+        """Return the finished selection in the folder, without fitting anything."""
+        decode = partial(msgspec.json.decode, type=_Result)
+        result = records.parse(folder.path / RESULT, decode, "a model selection", "train in another folder")
+        history = folder.history()
+        fitted = Fitted(load_model(folder.path), history, len(history))
+        return ModelSelection(fitted, grouping=self.grouping, **result)
 
     def run(self, budget: float) -> ModelSelection:
         """Predict out of fold with each candidate, select one, and fit it to all shapes."""
-        began = time.process_time()
+        began, groups = time.process_time(), self.grouping.groups
         name = SVM_MODEL_ANY_POSE if self.train.options.normalize == "principal-axes" else SVM_MODEL
-        svm, logits, seconds = create_for(self.train, name, seed=self.seed), {}, {}
-        logits[SVM] = self._svm_out_of_fold(svm)
-        seconds[SVM] = time.process_time() - began
-        self.on_candidate(self._assess(SVM, logits, seconds))
+        svm: Any = create_for(self.train, name, seed=self.seed)
+        out_of_fold, _ = extract_and_fit(svm.model, self.train, self.folds.numpy(), groups, FOLDS, self.progress)
+        logits, seconds = {SVM: out_of_fold}, {SVM: time.process_time() - began}
+        self._show(SVM, logits, seconds)
         plan = self._plan(budget, seconds[SVM])
         if plan.has_network:
             logits[NETWORK], seconds[NETWORK] = self._network_out_of_fold(plan)
-            self.on_candidate(self._assess(NETWORK, logits, seconds))
+            self._show(NETWORK, logits, seconds)
             if (tested := predicted(logits[NETWORK])).any():  # all candidates on the same shapes
                 logits[SVM] = torch.where(tested[:, None], logits[SVM], torch.nan)
             logits[ENSEMBLE] = mean_log_probabilities([logits[SVM], logits[NETWORK]])
             seconds[ENSEMBLE] = seconds[SVM] + seconds[NETWORK]
         usual = ENSEMBLE if plan.has_network else SVM
-        name, reason = select_candidate(logits, self.labels, self.grouping.groups, usual)
+        name, reason = select_candidate(logits, self.labels, groups, usual)
         model, history = self._fit(name, svm, plan)
         if name != SVM:  # the head of the support vector machine has a temperature
-            model.temperature = out_of_fold_temperature(logits[name], self.labels, self.grouping.groups) or 1.0
+            model.temperature = out_of_fold_temperature(logits[name], self.labels, groups) or 1.0
         selection = ModelSelection(
             Fitted(model.eval(), history, len(history)),
             name,
@@ -199,15 +187,6 @@ class _Selection:
             tuple(self._sentences(model)),
         )
         return selection if self.folder is None else self._saved(selection, plan.steps, self.folder)
-
-    def _svm_out_of_fold(self, svm: nn.Module) -> Tensor:
-        """Fit the support vector machine to all shapes, and return its out-of-fold logits at its temperature."""
-        baseline = baseline_of(svm)
-        assert baseline is not None
-        set_pose(baseline, self.train)
-        blocks = extract_rows(baseline, self.train, self.progress)
-        folds, groups = self.folds.numpy(), self.grouping.groups
-        return fit_head(baseline, blocks, self.labels, folds, groups, FOLDS, self.progress)
 
     def _plan(self, budget: float, spent: float) -> Plan:
         """Return the plan for the network, which a resumed training reads again."""
@@ -251,6 +230,10 @@ class _Selection:
     def _assess(self, name: str, logits: dict[str, Tensor], seconds: dict[str, float]) -> Candidate:
         return assess(name, logits[name], self.labels, self.grouping.groups, seconds[name])
 
+    def _show(self, name: str, logits: dict[str, Tensor], seconds: dict[str, float]) -> None:
+        if self.on_candidate is not None:
+            self.on_candidate(self._assess(name, logits, seconds))
+
     def _sentences(self, model: Any) -> Iterator[str]:
         """Yield remarks on groups that were dropped, and on probabilities without a temperature."""
         if self.train.grouping and not self.grouping:
@@ -264,14 +247,11 @@ class _Selection:
 
     def _saved(self, selection: ModelSelection, steps: int, folder: RunFolder) -> ModelSelection:
         """Return the selection with the weights of its finished run."""
-        model, grouping = selection.fitted.model, selection.grouping
-        recipe = transfer_recipe(self.train, steps=max(steps, 1))
+        model, recipe = selection.fitted.model, transfer_recipe(self.train, steps=max(steps, 1))
         if not folder.finished:
             folder.describe(describe_run(model, self.train, recipe, self.seed))
-            fields = {name: getattr(selection, name) for name in ("name", "reason", "sentences")}
-            groups = {"groups": grouping.groups.tolist(), "origin": grouping.origin, "example": grouping.example}
-            candidates = [dataclasses.asdict(candidate) for candidate in selection.candidates]
-            records.write_json(folder.path / RESULT, fields | groups | {"candidates": candidates})
+            result = {name: msgspec.to_builtins(getattr(selection, name)) for name in _Result.__annotations__}
+            records.write_json(folder.path / RESULT, result)
             folder.write_history(selection.fitted.history)
             folder.finish(model.state_dict())
         return dataclasses.replace(selection, fitted=folder.fitted(model, recipe))

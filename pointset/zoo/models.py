@@ -22,7 +22,6 @@ from pointset.nn.norms import has_shift, make_norm
 from pointset.nn.registry import Builder
 from pointset.zoo import pretrained as trained_models
 from pointset.zoo.classifiers import Classifier, SetClassifier, WholeClassifier
-from pointset.zoo.descriptions import not_a_run
 from pointset.zoo.local_feature_inputs import LocalFeatureInputs
 from pointset.zoo.names import parse_name
 from pointset.zoo.options import ModelOptions
@@ -180,8 +179,6 @@ def load_trained(
         model = build_model(replace(spec, classes=count, seed=seed, pretrained=str(name)))
     except PointsetError as error:
         raise error if given else PointsetError(f"{file} does not fit this installation: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        raise not_a_run(file, one_line(error, QUOTED) or type(error).__name__) from error
     assert isinstance(model, Classifier)
     if wanted != known:
         weights = _with_new_classes(model, weights, [] if isinstance(wanted, int) else wanted, known)
@@ -232,7 +229,7 @@ def set_preparation(model: nn.Module, classes: Sequence[str], preparation: Prepa
 
 
 def spec_of(described: Mapping[str, Any]) -> Spec:
-    """Return the spec that run.json has under "model"; a KeyError, a TypeError or a ValueError if it does not."""
+    """Return the spec that run.json has under "model"."""
     options = ModelOptions.from_dict(described["options"])
     members = tuple(map(spec_of, described.get("members", ())))
     return Spec(described["name"], described["classes"], described["inputs"], described["seed"], options, members)

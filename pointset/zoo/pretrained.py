@@ -9,14 +9,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 import msgspec
 
-from pointset.configuration import Checked, Count, Positive, Text
+from pointset.configuration import Checked, Count, Positive, Seed, Text, check_once
+from pointset.data.options import Normalize
 from pointset.errors import PointsetError, quoted
 from pointset.runs import records
-from pointset.zoo.descriptions import RunDescription, check_run
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,6 +28,38 @@ ANY_POSE = "dumlp16-max+dumlp16.modelnet40-1024-any"
 """The default model for shapes that are not upright."""
 REINSTALL = "install pointset again"
 WEIGHTS = "model.safetensors"
+
+
+class _Model(TypedDict):
+    name: str
+    classes: int
+    inputs: Count
+    seed: Seed
+    options: dict[str, Any]
+    members: NotRequired["list[_Model]"]
+
+
+class _Data(TypedDict):
+    source: str
+    classes: list[str]
+    normalize: Normalize
+    preparation: dict[str, Any]
+    fingerprint: str
+
+
+class _Recipe(TypedDict):
+    validation: float | None
+
+
+class RunDescription(TypedDict):
+    """What the run.json of a model of the zoo has at least."""
+
+    model: _Model
+    data: _Data
+    recipe: _Recipe
+    seed: int
+    validation: NotRequired[list[int]]
+    temperature: NotRequired[Positive]
 
 
 class TestedAccuracy(NamedTuple):
@@ -130,8 +162,18 @@ def pretrained_card(name: str) -> PretrainedCard:
 
 def run_description(folder: Path) -> dict[str, Any]:
     """Return the content of run.json: the model and its training."""
-    description: dict[str, Any] = records.read_json(folder / "run.json", _remedy(folder), RunDescription)
-    check_run(description, folder / "run.json")
+    file, remedy = folder / "run.json", remedy_of(folder)
+    custom = records.read_json(file, remedy, dict[str, Any]).get("model")
+    if isinstance(custom, dict) and "class" in custom:
+        raise PointsetError(
+            f"{folder} holds a custom model ({custom['class']}): build it and load model.safetensors into it"
+        )
+    description: dict[str, Any] = records.read_json(file, remedy, RunDescription)
+    check_once(f"in {file}, class", names := description["data"]["classes"])
+    if len(names) != (count := description["model"]["classes"]):
+        raise records.DamagedError(
+            f"{file} does not hold what it should ({len(names)} names for {count} classes)", remedy
+        )
     return description
 
 
@@ -144,8 +186,9 @@ def run_weights(folder: Path) -> "dict[str, Tensor]":
         raise PointsetError(f"{folder} is not a run (it has no run.json): give a folder that `pointset train` wrote")
     if not (folder / WEIGHTS).exists():
         raise PointsetError(f"{folder} is not finished: run the same training again to continue it")
-    return records.parse(folder / WEIGHTS, load_tensors, "weights", _remedy(folder))
+    return records.parse(folder / WEIGHTS, load_tensors, "weights", remedy_of(folder))
 
 
-def _remedy(folder: Path) -> str:
+def remedy_of(folder: Path) -> str:
+    """Return what to do with a damaged run, or one that does not fit this installation."""
     return REINSTALL if folder.parent == FOLDER else f"move {folder} away and run the same again"

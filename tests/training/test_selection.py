@@ -126,7 +126,7 @@ def test_out_of_fold_networks_are_not_trained_on_the_shapes_that_they_predict(tr
     # The network is the sets that it was fitted to.
     monkeypatch.setattr(selection, "fit", lambda network, sets, *_, **__: SimpleNamespace(model=sets))
     monkeypatch.setattr(selection, "predict", predicted)
-    logits, _ = selection._Selection(train, 0, None, False, print)._network_out_of_fold(Plan(60, FOLDS))
+    logits, _ = selection._Selection(train, 0, None, False, None)._network_out_of_fold(Plan(60, FOLDS))
     assert logits.isfinite().all()
     assert len(used) == FOLDS
     for fitted, tested in used:
@@ -267,7 +267,7 @@ def test_groups_of_names_are_held_out_together_and_shown_again(tmp_path, capsys,
     assert "10 groups by file names without their last number, such as 'bumpy0' (" in printed
     assert "test shapes have groups of training shapes" in printed
     with monkeypatch.context() as patch:
-        patch.setattr(selection, "_Selection", None)
+        patch.setattr(selection._Selection, "run", None)
         assert succeed(capsys, *command) == printed, "read again, and not fitted"
     printed = succeed(capsys, *command[:-1], tmp_path / "off", "--groups", "none")
     assert "groups by file names" not in printed
