@@ -85,9 +85,7 @@ def report(error: BaseException) -> int:
     if isinstance(error, OSError) and error.filename is not None:
         message = f"{quoted(str(error.filename), REPEATED)} cannot be used ({error.strerror}): use another path"
     elif of_memory(error):
-        size = re.search(r"allocate ([\d.]+ ?(?:bytes|[KMGTPE]i?B))", str(error))
-        at_once = f" ({size[1]} at once)" if size else ""
-        message = f"not enough memory{at_once}: use fewer points or shapes at once, or a smaller model"
+        message = "not enough memory: use fewer points or shapes at once, or a smaller model"
     elif not isinstance(error, PointsetError | OSError):
         code, message = 1, f"unexpected {type(error).__name__}: {one_line(error, REPEATED)} (--debug shows more)"
     print(f"pointset: {message}", file=sys.stderr)

@@ -25,7 +25,7 @@ from pointset.configuration import COMMON
 from pointset.data.options import DataOptions
 from pointset.errors import PointsetError, escaped, quoted
 from pointset.runs.atomic import check_writable, write_atomically
-from pointset.tasks.bundled import Options, bundled_experiment
+from pointset.tasks.bundled import bundled_experiment
 from pointset.training.recipe import Recipe
 from pointset.viz.writing import STILL_SUFFIXES, save
 from pointset.zoo.options import ModelOptions
@@ -87,8 +87,8 @@ def compare(
     changes = {"seeds": seeds, "threads": running.threads}
     if file is not None:
         experiment = _from_file(file, models, chosen, changes | {"data": data})
-    elif folders and data is None and (folders[0] / EXPERIMENT).exists():
-        experiment = _from_folder(folders[0], models, chosen, changes)
+    elif folders and data is None and not any(chosen) and (folders[0] / EXPERIMENT).exists():
+        experiment = _from_folder(folders[0], models, changes)
     else:
         given_changes = {name: value for name, value in changes.items() if value is not None}
         experiment = _with_flags(data, models, chosen, given_changes)
@@ -96,16 +96,11 @@ def compare(
     return _run_or_report(experiment, folder, running, written)
 
 
-def _from_folder(folder: Path, models: tuple[str, ...] | None, chosen: Chosen, changes: dict[str, Any]) -> "Experiment":
-    """Return the experiment of a comparison's folder, changed by the flags; another protocol is refused later."""
+def _from_folder(folder: Path, models: tuple[str, ...] | None, changes: dict[str, Any]) -> "Experiment":
+    """Return the experiment of a comparison's folder, with other models and seeds."""
     from pointset.comparison.experiment import Entry
 
     saved = pointset.tasks.read_experiment(folder)
-    if "sets" in saved.task.options and any(chosen):
-        sets = DataOptions.from_dict({**saved.task.options["sets"], "points": saved.task.sizes[0]})
-        options = Options(sets, saved.model, saved.recipe).changed(*chosen)
-        points = (options.sets.points,) if "points" in chosen.sets else saved.task.sizes
-        saved = saved.changed(sets=options.sets, points=points, model=options.model, recipe=options.recipe)
     if models is not None:
         rows = {entry.label: entry for entry in saved.models}
         saved = saved.changed(models=tuple(rows.get(name, Entry.of(name)) for name in models))

@@ -13,7 +13,7 @@ from cyclopts import App
 
 import pointset
 from pointset import viz
-from pointset.commands.flags import Flags, out_file, written_file
+from pointset.commands.flags import Flags, out_file
 from pointset.commands.terminal import Result, Table
 from pointset.configuration import COMMON, Seed
 from pointset.errors import PointsetError, counted, escaped
@@ -56,7 +56,7 @@ def show(
     split_seed: int = 0,
     up: Literal["y", "z", "auto"] = "auto",
     labels: str | None = None,
-    write_labels: Annotated[Path | None, written_file("a table", ".csv")] = None,
+    write_labels: Annotated[Path | None, out_file("a table", ".csv", names=None)] = None,
 ) -> Result:
     """Show a dataset's card; or for a folder, count the shapes of each class and draw some of them.
 

@@ -110,13 +110,8 @@ Out = Annotated[Path, Parameter(name=OUT)]
 """What a command writes: a file, or a folder."""
 
 
-def out_file(what: str, *suffixes: str) -> Parameter:
-    """Return the flag --out for a file, or several, with one of the suffixes; it is checked before any work."""
-    return written_file(what, *suffixes, names=OUT)
-
-
-def written_file(what: str, *suffixes: str, names: tuple[str, ...] | None = None) -> Parameter:
-    """Return a flag for a file to write, or several, with one of the suffixes; it is checked before any work."""
+def out_file(what: str, *suffixes: str, names: tuple[str, ...] | None = OUT) -> Parameter:
+    """Return the flag for a file to write, or several, with one of the suffixes; it is checked before any work."""
 
     def check_files(_: Any, paths: Path | tuple[Path, ...] | None) -> None:
         for path in paths if isinstance(paths, tuple) else filter(None, (paths,)):

@@ -7,11 +7,8 @@ import dataclasses
 import difflib
 import os
 import re
-import sys
-import zlib
-from importlib.machinery import SourceFileLoader
+import runpy
 from pathlib import Path
-from types import ModuleType
 
 import pointset.baselines.models
 import pointset.nn.context
@@ -35,6 +32,8 @@ CLASSIFIER = HIDDEN_LAYER | LOCAL_FEATURES | {"pooled_dropout"}
 """Options of the head and the inputs of a classifier: other tasks have other heads and inputs."""
 PAPERS = {"settransformer": "isab16-pma", "deepset": "rff-max", "pointnet": "pointnet"}
 """The usual names of networks, by their first letters, and ours."""
+_LOADED = set[Path]()
+"""Files of POINTSET_MODULES that were imported."""
 ROW = re.compile(r"(?P<encoder>\S+?)(-(?P<statistic>max|mean))? \+ (?P<pooling>\S+)")
 
 
@@ -113,17 +112,11 @@ def zoo_name(row: str) -> str:
 def load_files() -> None:
     """Import the files that POINTSET_MODULES names, once: they register user-defined encoders and poolings."""
     for file in filter(None, os.environ.get("POINTSET_MODULES", "").split(os.pathsep)):
-        path = Path(file).resolve()
-        name = (
-            f"pointset_modules_{path.stem}_{zlib.crc32(os.fsencode(path)):08x}"  # there are namesakes in other folders
-        )
-        if name in sys.modules:
+        if (path := Path(file).resolve()) in _LOADED:
             continue
-        sys.modules[name] = module = ModuleType(name)
-        module.__file__ = str(path)
         try:
             require_file(path, MOST_SETTINGS)
-            SourceFileLoader(name, str(path)).exec_module(module)
+            runpy.run_path(str(path), run_name=path.stem)
         except Exception as error:  # whatever the file raises
-            del sys.modules[name]
             raise PointsetError(f"POINTSET_MODULES names {path}, which cannot be imported: {error}") from error
+        _LOADED.add(path)

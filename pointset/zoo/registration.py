@@ -205,13 +205,13 @@ def register_pickled(entries: Iterable[bytes]) -> None:
 
 
 def _pickled(entry: Entry) -> bytes:
-    """An entry as bytes; every process has torch."""
+    """An entry as bytes, with its code; every process has torch."""
     import cloudpickle
 
-    module = entry.module.__module__ or "torch"
-    if module.partition(".")[0] == "torch":
+    module = sys.modules.get(entry.module.__module__ or "torch")
+    if module is None or module.__name__.partition(".")[0] == "torch":
         return cloudpickle.dumps(entry)
-    cloudpickle.register_pickle_by_value(sys.modules[module])
+    cloudpickle.register_pickle_by_value(module)
     try:
         return cloudpickle.dumps(entry)
     except Exception as error:  # pickling anything may raise anything
@@ -220,4 +220,4 @@ def _pickled(entry: Entry) -> bytes:
             "has nothing else"
         ) from error
     finally:
-        cloudpickle.unregister_pickle_by_value(sys.modules[module])
+        cloudpickle.unregister_pickle_by_value(module)

@@ -89,17 +89,9 @@ def test_a_closed_output_pipe_is_not_an_error(tmp_path):
     assert (done.returncode, done.stderr) in [(141, ""), (0, "")]  # 0: all was written before the reader left
 
 
-@pytest.mark.parametrize(
-    ("error", "much"),
-    [
-        (MemoryError(), ""),
-        (MemoryError("Unable to allocate 728. TiB for an array with shape (9, 9)"), " (728. TiB at once)"),
-        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has"), " (20.00 GiB at once)"),
-    ],
-)
-def test_too_little_memory_is_one_line_and_code_2(error, much, capsys, monkeypatch):
-    monkeypatch.setattr(abilities, "list_models", Mock(side_effect=error))
-    assert fail(capsys, "zoo", "--dim", "16").startswith(f"pointset: not enough memory{much}: ")
+def test_too_little_memory_is_one_line_and_code_2(capsys, monkeypatch):
+    monkeypatch.setattr(abilities, "list_models", Mock(side_effect=torch.OutOfMemoryError("CUDA out of memory.")))
+    assert fail(capsys, "zoo", "--dim", "16").startswith("pointset: not enough memory: use fewer points")
 
 
 def test_the_memory_errors_of_torch_and_numpy_are_recognised():
@@ -108,7 +100,6 @@ def test_the_memory_errors_of_torch_and_numpy_are_recognised():
         with pytest.raises((MemoryError, RuntimeError)) as caught:
             ask()
         assert of_memory(caught.value)
-        assert re.search(r"allocate \d", str(caught.value))
     assert not of_memory(RuntimeError("a tensor has another shape"))
     assert not of_memory(ValueError("out of memory"))
 

@@ -203,18 +203,13 @@ def test_dropout_differs_between_processes_and_epochs_and_is_that_of_one_process
     assert len({*main, *other}) == 4  # two processes, two epochs
 
 
-def test_several_processes_need_accelerate(monkeypatch):
+def test_several_processes_need_accelerate_and_one_does_not(monkeypatch, train):
     monkeypatch.setitem(sys.modules, "accelerate", None)
+    assert (world_size(), is_main()) == (1, True)
+    pointset.fit(small(), train, Recipe(steps=1, device="cpu"))
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(PointsetError, match=r"needs accelerate: pip install .*\[accelerate\]"):
         join_processes(torch.device("cpu"))
-
-
-def test_a_single_process_needs_no_accelerate(monkeypatch, train):
-    monkeypatch.setitem(sys.modules, "accelerate", None)
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    assert (world_size(), is_main()) == (1, True)
-    pointset.fit(small(), train, Recipe(steps=1, device="cpu"))
 
 
 if __name__ == "__main__":

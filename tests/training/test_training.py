@@ -151,11 +151,8 @@ def solids(count: int, seed: int, points: int = 256) -> tuple[np.ndarray, list[i
         sphere = generator.normal(size=(points, 3))
         cube = generator.uniform(-1, 1, (points, 3))
         cube[np.arange(points), generator.integers(0, 3, points)] = generator.choice([-1, 1], points)
-        angle, height, radius = (
-            generator.uniform(0, 2 * np.pi, points),
-            generator.uniform(-1, 1, points),
-            np.ones(points),
-        )
+        angle, height = generator.uniform(0, 2 * np.pi, points), generator.uniform(-1, 1, points)
+        radius = np.ones(points)
         cap = generator.random(points) < 1 / 3
         radius[cap], height[cap] = np.sqrt(generator.random(cap.sum())), generator.choice([-1, 1], cap.sum())
         cylinder = np.stack([radius * np.cos(angle), radius * np.sin(angle), height], axis=1)
@@ -164,10 +161,9 @@ def solids(count: int, seed: int, points: int = 256) -> tuple[np.ndarray, list[i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["rff-max", "rff-pma"])
-def test_the_default_recipe_learns_simple_solids(name):
-    """All seven models of quick.toml reach 0.98 or more at this width, in 377 CPU seconds; these two take 48."""
-    model = pointset.create_model(name, classes=3, dim=64)
+def test_the_default_recipe_learns_simple_solids():
+    """All seven models of quick.toml reach 0.98 or more with 256 points at width 64, in 377 CPU seconds."""
+    model = pointset.create_model("rff-max", classes=3, dim=32)
     pointset.fit(model, pointset.from_arrays(*solids(120, 0)), progress=False)
     assert pointset.evaluate(model, pointset.from_arrays(*solids(60, 1))).accuracy > 0.95
 
@@ -184,12 +180,8 @@ def test_a_training_that_ends_at_chance_warns(train):
         pointset.fit(small("rff-max"), train, replace(recipe, epochs=1, ordered="soft"), progress=False)
 
 
-class NoMask(nn.Module):
+class NoMask(Flat):
     """A model whose forward takes points alone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(3, 3)
 
     def forward(self, points: torch.Tensor) -> torch.Tensor:
         return self.layer(points.amax(dim=1))
@@ -322,14 +314,10 @@ def test_sizes_change_neither_the_order_of_the_shapes_nor_the_batches_of_other_r
         assert torch.equal(one.labels, other.labels)
 
 
-@pytest.mark.parametrize("epochs", [1, 2, 5])
-def test_the_bounds_move_by_equal_factors_from_the_first_epoch_to_the_last(epochs, train):
-    recipe = Recipe(epochs=epochs, train_points=(2, 4), last_points=(32, 64))
-    found = [recipe.sizes(epoch, epochs) for epoch in range(epochs)]
-    assert found == {1: [(2, 4)], 2: [(2, 4), (32, 64)], 5: [(2, 4), (4, 8), (8, 16), (16, 32), (32, 64)]}[epochs]
-
-
-def test_a_schedule_follows_epochs_and_steps_alike(train):
+def test_the_bounds_move_by_equal_factors_over_epochs_and_steps_alike(train):
+    recipe = Recipe(train_points=(2, 4), last_points=(32, 64))
+    for bounds in ([(2, 4)], [(2, 4), (32, 64)], [(2, 4), (4, 8), (8, 16), (16, 32), (32, 64)]):
+        assert [recipe.sizes(epoch, len(bounds)) for epoch in range(len(bounds))] == bounds
     for length in ({"epochs": 3}, {"steps": 3 * 12 - 5}):  # 120 shapes in batches of 10: the last epoch is cut short
         recipe = Recipe(batch_size=10, train_points=(3, 3), last_points=(48, 48), **length)
         assert [set(sizes_of(train, recipe, epoch)) for epoch in range(3)] == [{3}, {12}, {48}]
@@ -385,9 +373,9 @@ def test_sets_of_two_classes_have_no_weight_and_no_rank(name, value, unbalanced)
         Classification(unbalanced, pointset.Recipe(augment=("cutmix-r",)).changed({name: value}), seed=0)
 
 
-@pytest.mark.parametrize(("weights", "smoothing"), [("balanced", 0.1), (None, 0.1)])
-def test_shares_of_processes_add_up_to_the_loss_and_the_gradient_of_a_batch(weights, smoothing, unbalanced):
-    recipe = pointset.Recipe(class_weights=weights, label_smoothing=smoothing, device="cpu")
+@pytest.mark.parametrize("weights", ["balanced", None])
+def test_shares_of_processes_add_up_to_the_loss_and_the_gradient_of_a_batch(weights, unbalanced):
+    recipe = pointset.Recipe(class_weights=weights, device="cpu")
     objective = Classification(unbalanced, recipe, seed=0)
     batch = next(objective.batches(0))
 
@@ -445,7 +433,7 @@ def test_as_many_classes_are_passed_as_thresholds():
 
 @pytest.mark.parametrize("ordered", ["soft", "thresholds"])
 def test_a_run_is_loaded_with_the_predictions_that_it_was_tested_with(ordered, sets, tmp_path):
-    recipe = pointset.Recipe(epochs=60, learning_rate=1e-2, ordered=ordered, batch_size=10)
+    recipe = pointset.Recipe(epochs=30, learning_rate=2e-2, ordered=ordered, batch_size=10)
     model = pointset.create_model("rff-mean", classes=4, dim=16, dropout=0.0)
     pointset.fit(model, sets, recipe, run=tmp_path / "run", progress=False)
     result = pointset.evaluate(model, sets)
