@@ -183,6 +183,6 @@ def live_models(trained: Trained) -> list[Any]:
     from pointset.export.live.page import MOST_MODELS
 
     require_network(trained, "shown in a page")
-    others = [load_model(name) for name in COMPANIONS if name != trained.name]
-    models = [trained, *(other for other in others if other.data["classes"] == trained.data["classes"])]
-    return [model.network for model in models[:MOST_MODELS]]
+    others = [pointset.load_model(name) for name in COMPANIONS if name != trained.name]
+    network = trained.network
+    return [network, *(other for other in others if other.classes == network.classes)][:MOST_MODELS]

@@ -63,7 +63,8 @@ def evaluate(
 
     trained = load_model(model)
     trained.on_device()
-    sets = load_like(trained.data, split, data, on_error, points, up, remove_outliers, labels)
+    about = trained.description["data"]
+    sets = load_like(about, split, data, on_error, points, up, remove_outliers, labels)
     evaluation = evaluate_sets(trained.network, sets)
     prediction = evaluation.prediction
     assert prediction is not None
@@ -95,7 +96,7 @@ def evaluate(
     text: list[Any] = [*usual(model), line, calibration, classes]
     if left_out := sets.describe().get("left_out"):
         result["left_out"] = left_out
-    if split == "test" and sets.source == trained.data["source"]:
+    if split == "test" and sets.source == about["source"]:
         text += repeated_files(sets)
     elif data is not None and sets.listing is not None and sets.listing.is_hashed:
         part = "a fifth" if split == "test" else "four fifths"

@@ -80,7 +80,7 @@ def classify(
     data = {
         "model": trained.name,
         "temperature": trained.network.temperature,
-        "classes": trained.data["classes"],
+        "classes": trained.network.classes,
         "output": output and str(output),
         "shapes": len(guesses),
         "seconds": seconds,

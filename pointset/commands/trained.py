@@ -43,11 +43,6 @@ class Trained:
         """Content of run.json."""
         return self.network.description
 
-    @property
-    def data(self) -> dict[str, Any]:
-        """How its sets are made."""
-        return self.description["data"]
-
     def on_device(self) -> Any:
         """The network, on an accelerator if there is one."""
         from pointset.training.processes import find_device
@@ -92,7 +87,8 @@ def drawable(trained: Trained, *, of_ensemble: bool) -> Trained:
 
 def low_confidence_advice(trained: Trained, model: str | None, up: str) -> str:
     """Return what may have caused predictions of low confidence, with the options to try; `model` is --model."""
-    causes, prepared = [f"they may be of none of the model's {len(trained.data['classes']):,} classes"], trained.network
+    prepared = trained.network
+    causes = [f"they may be of none of the model's {len(prepared.classes):,} classes"]
     if prepared.preparation.normalize != "principal-axes":  # else neither axis nor pose matters
         other = "y" if prepared.preparation.up == "z" else "z"
         tries = f"try another upward axis {f'(such as --up {other})' if up == 'auto' else f'than {up}'}"

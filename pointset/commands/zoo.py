@@ -6,8 +6,6 @@ from typing import Any
 
 from pointset.commands.terminal import Result
 from pointset.commands.trained import USUAL
-from pointset.configuration import Width
-from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import FOLDER, PretrainedCard, find_run, list_pretrained, pretrained_card, run_description
 
 LISTING = FOLDER.parent / "listing.json"
@@ -17,7 +15,7 @@ LISTED_SIZES = ("64", "100", "256", "1024")
 """Points per test set for which the list of trained models shows the accuracy."""
 
 
-def zoo(name: str | None = None, /, *, pretrained: bool = False, dim: Width = ModelOptions.dim) -> Result:
+def zoo(name: str | None = None, /, *, pretrained: bool = False) -> Result:
     """List the models with their sizes and abilities, or the trained models of the package.
 
     Every encoder works with every pooling, `+` joins two poolings (isab16-max+pma), and you can choose the numbers
@@ -28,20 +26,19 @@ def zoo(name: str | None = None, /, *, pretrained: bool = False, dim: Width = Mo
     Args:
         name: A trained model: show its card, with its terms of use.
         pretrained: List the trained models and their accuracies.
-        dim: Width d of every layer, for the numbers of parameters.
     """
     if name is not None:
         return _show(name)
-    return _list_trained() if pretrained else _list(dim)
+    return _list_trained() if pretrained else _list()
 
 
-def _list(dim: int) -> Result:
-    if dim == ModelOptions.dim and not os.environ.get("POINTSET_MODULES"):
-        rows = json.loads(LISTING.read_text(encoding="utf-8"))
-    else:
+def _list() -> Result:
+    if os.environ.get("POINTSET_MODULES"):
         from pointset.zoo.abilities import describe_models
 
-        rows = describe_models(ModelOptions(dim=dim))
+        rows = describe_models()
+    else:
+        rows = json.loads(LISTING.read_text(encoding="utf-8"))
     pairs = {tuple(row["model"].split("-", 1)): row for row in rows if "-" in row["model"]}
     encoders, poolings = (list(dict.fromkeys(parts)) for parts in zip(*pairs, strict=True))
     alone = ", ".join(f"{row['model']} ({_size(row)})" for row in rows if "-" not in row["model"])

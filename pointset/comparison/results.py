@@ -28,7 +28,6 @@ from pointset.runs import records
 from pointset.runs.provenance import command, machine, origin
 from pointset.training.checkpoints import RunFolder
 from pointset.training.recipe import Recipe
-from pointset.zoo.descriptions import DataDescription
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -184,7 +183,7 @@ class Comparison:
         remedy = "run the comparison in another folder"
         counts = [
             f"{skipped} of {skipped + split.get('shapes', 0)} {split.get('split', '')} shapes"
-            for split in records.read_json(file, remedy, dict[str, DataDescription]).values()
+            for split in records.read_json(file, remedy, dict[str, dict[str, Any]]).values()
             if (skipped := split.get("skipped"))
         ]
         return f"; left out, because they could not be used: {', '.join(counts)}" if counts else ""

@@ -1,13 +1,11 @@
 """Local features as inputs of a network: computed for points without them, and standardised."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pointset.configuration import LocalFeatures
-from pointset.data.local_features import CONSTANTS, WIDTHS, batch_local_features, rotate_local_features
+from pointset.data.local_features import WIDTHS, batch_local_features, rotate_local_features
 from pointset.data.point_sets import PointSets
 
 LARGEST = 5.0
@@ -41,16 +39,6 @@ class LocalFeatureInputs(nn.Module):
         self.mean = features.mean(dim=0)
         self.deviation = features.std(dim=0, correction=0).clamp(min=1e-3)
 
-    @property
-    def constants(self) -> dict[str, Any]:
-        """Return the constants of the formulas, for the implementation in JavaScript."""
-        return {**CONSTANTS, "kind": self.kind, "largest": LARGEST}
-
-    @property
-    def is_fitted(self) -> bool:
-        """True if mean and deviation are those of some points."""
-        return bool(self.mean.any())
-
     def complete(
         self, points: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None
     ) -> Float[Tensor, "B n inputs"]:
@@ -77,7 +65,7 @@ class LocalFeatureInputs(nn.Module):
 def fit_local_features(model: nn.Module, sets: PointSets) -> None:
     """Standardise a new model's inputs by the local features of its training shapes; trained weights keep theirs."""
     inputs = getattr(model, "numbers", None)
-    if not isinstance(inputs, LocalFeatureInputs) or inputs.is_fitted:
+    if not isinstance(inputs, LocalFeatureInputs) or bool(inputs.mean.any()):
         return
     some = sets.with_local_features(inputs.kind).subset(torch.arange(0, len(sets), -(-len(sets) // MOST_SHAPES)))
     table = some.points[..., -inputs.width :]  # rotated as the sets are

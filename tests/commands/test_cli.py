@@ -18,9 +18,9 @@ from toy import TETRAHEDRON, train_run
 
 import pointset
 from pointset.cli import configure_process, main, of_memory
+from pointset.commands import zoo
 from pointset.runs.spreadsheets import read_csv
 from pointset.training.recipe import Recipe
-from pointset.zoo import abilities
 from pointset.zoo.abilities import describe_models
 
 
@@ -67,13 +67,13 @@ def test_help_all_works_for_every_command_and_outputs_have_one_flag(capsys):
 
 
 def test_a_bug_of_the_package_ends_with_code_1_and_debug_shows_the_traceback(capsys, monkeypatch):
-    monkeypatch.setattr(abilities, "list_models", lambda: 1 / 0)
+    monkeypatch.setattr(zoo, "list_pretrained", lambda: 1 / 0)
     with pytest.raises(SystemExit) as left:
-        main(["zoo", "--dim", "16"])
+        main(["zoo", "--pretrained"])
     assert left.value.code == 1
     assert "unexpected ZeroDivisionError" in capsys.readouterr().err
     with pytest.raises(ZeroDivisionError):
-        main(["zoo", "--dim", "16", "--debug"])
+        main(["zoo", "--pretrained", "--debug"])
 
 
 def test_the_module_that_is_advised_is_the_one_that_runs():
@@ -90,8 +90,8 @@ def test_a_closed_output_pipe_is_not_an_error(tmp_path):
 
 
 def test_too_little_memory_is_one_line_and_code_2(capsys, monkeypatch):
-    monkeypatch.setattr(abilities, "list_models", Mock(side_effect=torch.OutOfMemoryError("CUDA out of memory.")))
-    assert fail(capsys, "zoo", "--dim", "16").startswith("pointset: not enough memory: use fewer points")
+    monkeypatch.setattr(zoo, "list_pretrained", Mock(side_effect=torch.OutOfMemoryError("CUDA out of memory.")))
+    assert fail(capsys, "zoo", "--pretrained").startswith("pointset: not enough memory: use fewer points")
 
 
 def test_the_memory_errors_of_torch_and_numpy_are_recognised():
@@ -108,13 +108,8 @@ def test_the_memory_errors_of_torch_and_numpy_are_recognised():
 def test_threads_sleep_when_idle_and_take_free_cores(load, threads, monkeypatch):
     monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    for name in (
-        "OMP_WAIT_POLICY",
-        "KMP_BLOCKTIME",
-        "OMP_NUM_THREADS",
-        "MALLOC_TRIM_THRESHOLD_",
-        "MALLOC_MMAP_THRESHOLD_",
-    ):
+    omp, malloc = ("OMP_WAIT_POLICY", "OMP_NUM_THREADS"), ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
+    for name in ("KMP_BLOCKTIME", *omp, *malloc):
         monkeypatch.setenv(name, "")  # restored at the end
         monkeypatch.delenv(name)
     configure_process(fixed_threads=threads is None)

@@ -126,28 +126,10 @@ def test_a_table_with_a_baseline_ends_with_the_next_commands(capsys, clouds_fold
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default:training ends at chance")
 def test_warnings_of_runs_are_lines_of_the_command(capsys, clouds_folder):
-    sizes = [
-        "--models",
-        "rff-max",
-        "rff-mean",
-        "--points",
-        "24",
-        "--seeds",
-        "0",
-        "--steps",
-        "1",
-        "--min-steps",
-        "1",
-        "--dim",
-        "8",
-        "--workers",
-        "2",
-    ]
-    main(["compare", "--data", str(clouds_folder), *sizes])
+    sizes = "--models rff-max rff-mean --points 24 --seeds 0 --steps 1 --min-steps 1 --dim 8 --workers 2"
+    main(["compare", "--data", str(clouds_folder), *sizes.split()])
     said = capsys.readouterr().err
-    assert re.search(
-        r"^pointset: warning: training ends at chance: .* \(rff-max, 24 points, seed 0\)$", said, re.MULTILINE
-    )
+    assert re.search(r"(?m)^pointset: warning: training ends at chance: .* \(rff-max, 24 points, seed 0\)$", said)
     assert "UserWarning" not in said
 
 

@@ -194,16 +194,6 @@ def test_the_order_of_ordered_classes_is_printed(tmp_path, capsys) -> None:
             path = tmp_path / "grades" / str(grade) / f"{number}.npy"
             path.parent.mkdir(parents=True, exist_ok=True)
             np.save(path, np.random.default_rng(number).normal(size=(9, 3)))
-    command = (
-        "train",
-        "rff-max",
-        "--data",
-        tmp_path / "grades",
-        "--points",
-        "4",
-        "--epochs",
-        "1",
-        "--run",
-        tmp_path / "r",
-    )
+    sizes = ("--points", "4", "--epochs", "1", "--run", tmp_path / "r")
+    command = ("train", "rff-max", "--data", tmp_path / "grades", *sizes)
     assert "classes in order: 1 < 2 < 10" in succeed(capsys, *command, "--ordered", "soft")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from pointset.data.local_features import CONSTANTS
 from pointset.errors import PointsetError
 from pointset.explain.recording import attention_kinds, attentions
 from pointset.nn.attention import Multihead
@@ -29,7 +30,7 @@ from pointset.nn.pooling.statistics import MaxPool, MeanPool, SumPool
 from pointset.nn.registry import entry_of
 from pointset.nn.scores import DotScore
 from pointset.zoo.classifiers import SetClassifier
-from pointset.zoo.local_feature_inputs import LocalFeatureInputs
+from pointset.zoo.local_feature_inputs import LARGEST, LocalFeatureInputs
 
 LARGEST_FLOAT16 = float(np.finfo(np.float16).max)
 
@@ -53,7 +54,7 @@ FIELDS: dict[type[nn.Module], tuple[str, ...]] = {
     MeanPool: (),
     SumPool: (),
     JoinedPool: ("pools",),
-    LocalFeatureInputs: ("mean", "deviation", "constants"),
+    LocalFeatureInputs: ("mean", "deviation"),
 }
 """The modules with a JavaScript form, and the attributes that it needs: tensors, modules, lists of them, numbers. A
 subclass has the form of its base class."""
@@ -162,6 +163,8 @@ class Describer:
             if unknown := [name for name in names if name not in ("softmax", "sparsemax")]:
                 raise self.unsupported(f"has {unknown[0]} weights")
             return self._fields(module, known, factor=module.score.factor, names=names)
+        if isinstance(module, LocalFeatureInputs):
+            return self._fields(module, known, constants={**CONSTANTS, "kind": module.kind, "largest": LARGEST})
         if isinstance(module, MaxPool):
             return self._fields(module, known, layer=self.path)
         return self._fields(module, known)
