@@ -9,7 +9,6 @@ import pointset
 from pointset.baselines.descriptors import HISTOGRAM_BINS
 from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
 from pointset.baselines.models import (
-    BASELINES,
     EMBEDDERS,
     PENALTY,
     WIDTH,
@@ -29,20 +28,15 @@ def make_sets(shapes=8, points=32, classes=("ball", "flat", "rod"), seed=0):
     return pointset.from_arrays(np.stack(X), [name for name in classes for _ in range(shapes)], list(classes))
 
 
-@pytest.mark.parametrize("kind", [ShapeFeatures, SurfaceFeatures])
-def test_features_keep_position_and_scale_out_and_are_finite(kind):
-    X = torch.randn(3, 50, 3, generator=torch.Generator().manual_seed(0))
-    features = kind()
-    assert features(X).shape == (3, kind.width)
-    assert (features(7 * X + 5) - features(X)).abs().max() < 0.1  # a point at the edge of a cell may change it
-    assert all(features(cloud).isfinite().all() for cloud in (X[:1, :1], torch.ones(1, 5, 3), torch.eye(3)[None]))
-
-
 @pytest.mark.parametrize("compute", [ShapeFeatures(), SurfaceFeatures()])
-def test_features_do_not_depend_on_the_order_of_points(compute):
+def test_features_keep_position_scale_and_order_out_and_are_finite(compute):
     X = torch.randn(3, 200, 3, generator=torch.Generator().manual_seed(0))
     features = compute(X)
+    assert features.shape == (3, compute.width)
     assert (compute(X.flip(1)) - features).norm() < 1e-4 * features.norm()
+    some = X[:, :50]
+    assert (compute(7 * some + 5) - compute(some)).abs().max() < 0.1  # a point at the edge of a cell may change it
+    assert all(compute(cloud).isfinite().all() for cloud in (X[:1, :1], torch.ones(1, 5, 3), torch.eye(3)[None]))
 
 
 def test_surfaces_lines_and_volumes_differ_by_their_neighbourhoods():
@@ -126,7 +120,7 @@ def test_members_of_an_ensemble_may_have_no_local_features():
     assert (ensemble(sets.points) - expected).abs().max() < 1e-5 * expected.abs().max()
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", ["features-svm", "surface+embedding-svm", "any-svm"])
 def test_a_baseline_is_fitted_saved_and_loaded(name, tmp_path):
     train, test = make_sets(seed=0), make_sets(seed=1)
     model = pointset.create_model(name, classes=3)

@@ -216,7 +216,7 @@ def test_the_default_output_is_a_table(isab_run, scan, capsys) -> None:
     assert ": 1 point" in succeed(capsys, "classify", scan.with_name("one.npy"), "--model", isab_run)
     best, probability = next(iter(expected(isab_run, CLOUD).items()))
     assert printed.splitlines()[3].split() == [best, f"{100 * probability:.1f}"]
-    assert "1 shape in 0." in printed
+    assert re.search(r"1 shape in \d+\.\d s", printed)
 
 
 @pytest.fixture

@@ -232,7 +232,7 @@ def test_calibration(ragged, y):
 def test_baselines_and_pretrained_models(clouds_folder):
     train, test = (pointset.load_dataset(clouds_folder, split, 64) for split in ("train", "test"))
     of_names = [
-        {"model": "features+surface+embedding-svm"},
+        {"model": "features-svm"},
         {"model": "isab16-pma.modelnet40-1024", "recipe": Recipe(steps=20)},
     ]
     for options in of_names:

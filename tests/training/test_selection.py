@@ -104,9 +104,9 @@ def test_a_run_without_a_network_is_neither_drawn_nor_exported(data, without_net
     _, run, _ = without_network
     shape = data / "test" / "flat" / "flat_0.npy"
     said = fail(capsys, "attend", shape, "--model", run, "-o", tmp_path / "a.html")
-    assert "only networks can be drawn: train one by name" in said
+    assert "surface+embedding-svm, and only networks can be drawn: train one by name" in said
     said = fail(capsys, "export", "--model", run, "-o", tmp_path / "a.pt2")
-    assert "only networks can be exported: train one by name" in said
+    assert "surface+embedding-svm, and only networks can be exported: train one by name" in said
 
 
 @pytest.mark.parametrize(("classes", "lines"), [(("Chair", "night stand", "x", "y"), 1), (("chair", "x", "y"), 0)])
@@ -185,15 +185,6 @@ def test_pretrained_begins_from_trained_weights(data, tmp_path, capsys):
     assert "next: pointset evaluate" in succeed(capsys, *again)
 
 
-def test_a_baseline_is_neither_exported_nor_drawn_and_the_message_says_what_can_be(data, train, tmp_path, capsys):
-    pointset.fit(pointset.create_model("features-svm", classes=2), train, run=tmp_path / "run", progress=False)
-    said = fail(capsys, "export", "--model", tmp_path / "run", "-o", tmp_path / "a.onnx")
-    assert "features-svm, and only networks can be exported: train one by name" in said
-    shape = data / "test" / "flat" / "flat_0.npy"
-    said = fail(capsys, "attend", shape, "--model", tmp_path / "run", "-o", tmp_path / "a.html")
-    assert "features-svm, and only networks can be drawn: train one by name" in said
-
-
 @pytest.mark.filterwarnings("ignore:of clouds with more points")
 def test_attend_draws_the_network_beside_a_chosen_baseline_and_says_so(data, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(selection, "select_candidate", lambda *_: ("svm", "for this test"))
@@ -228,10 +219,8 @@ def test_the_clock_only_cuts_the_network_and_that_is_said(train, monkeypatch):
     for budget in (6110.0, BUDGET):  # the usual budget pays for half of the steps whatever the clock says
         *numbers, cut = plan(budget)
         assert numbers == [300, 1]
-        assert (
-            cut == f"; the network had 300 of 600 steps, for the budget of {budget:g} s; --budget 12,110s would be "
-            "enough for all steps"
-        )
+        said = f"; the network had 300 of 600 steps, for the budget of {budget:g} s; --budget 12,110s would be"
+        assert cut == f"{said} enough for all steps"
     assert plan(100.0)[2].startswith("; no network was trained, for the budget of 100 s; --budget 12,110s")
 
 
@@ -269,8 +258,6 @@ def test_groups_of_names_are_held_out_together_and_shown_again(tmp_path, capsys,
     with monkeypatch.context() as patch:
         patch.setattr(selection._Selection, "run", None)
         assert succeed(capsys, *command) == printed, "read again, and not fitted"
-    printed = succeed(capsys, *command[:-1], tmp_path / "off", "--groups", "none")
-    assert "groups by file names" not in printed
 
 
 @pytest.mark.slow
