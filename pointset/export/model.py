@@ -18,7 +18,7 @@ from pointset.errors import PointsetError
 from pointset.export.formats import OUTPUTS, RunModel, WithProbabilities, format_of, record
 from pointset.inputs import require_model
 from pointset.runs.atomic import write_atomically
-from pointset.training.descriptions import describe_model
+from pointset.training.checkpoints import describe_model
 from pointset.zoo.abilities import check_export
 
 CHECKED = tuple((sets, points) for points in (1, 100, 1500) for sets in (1, 3))

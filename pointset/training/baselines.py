@@ -17,8 +17,7 @@ from pointset.data.normalize import half_turns
 from pointset.data.point_sets import PointSets
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.progress import followed
-from pointset.training.checkpoints import EpochRow, Fitted, RunFolder, make_fitted
-from pointset.training.descriptions import describe_run
+from pointset.training.checkpoints import EpochRow, Fitted, RunFolder, describe_run, make_fitted
 from pointset.training.out_of_fold import FOLDS, out_of_fold_temperature
 from pointset.training.recipe import Recipe
 

@@ -16,8 +16,7 @@ from pointset.data.dataset import PointSets
 from pointset.errors import PointsetError, quoted
 from pointset.inputs import require_model
 from pointset.training.baselines import baseline_of, fit_baseline
-from pointset.training.checkpoints import Callback, Fitted
-from pointset.training.descriptions import describe_run, initial_state, preparation_of
+from pointset.training.checkpoints import Callback, Fitted, describe_run, initial_state, preparation_of
 from pointset.training.loop import Training
 from pointset.training.objectives import Classification, SetLoss
 from pointset.training.optimization import OptimizerBuilder

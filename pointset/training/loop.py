@@ -21,8 +21,16 @@ from torch import Tensor, nn
 from pointset.data.batches import mixed_seed
 from pointset.errors import PointsetError
 from pointset.runs.progress import on_terminal, progress_bar
-from pointset.training.checkpoints import Callback, Checkpoint, EpochRow, Fitted, RunFolder, best_epoch, make_fitted
-from pointset.training.descriptions import Weights
+from pointset.training.checkpoints import (
+    Callback,
+    Checkpoint,
+    EpochRow,
+    Fitted,
+    RunFolder,
+    Weights,
+    best_epoch,
+    make_fitted,
+)
 from pointset.training.objectives import Objective
 from pointset.training.optimization import (
     OptimizerBuilder,

@@ -27,8 +27,7 @@ from pointset.runs import records
 from pointset.runs.atomic import check_folder_path
 from pointset.runs.records import write_or_compare
 from pointset.training.baselines import baseline_of, extract_and_fit
-from pointset.training.checkpoints import Fitted, RunFolder
-from pointset.training.descriptions import describe_run
+from pointset.training.checkpoints import Fitted, RunFolder, describe_run
 from pointset.training.fine_tuning import BUDGET, Plan, new_network, transfer_recipe
 from pointset.training.fitting import fit
 from pointset.training.objectives import require_classes

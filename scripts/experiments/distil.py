@@ -23,7 +23,7 @@ from pointset import ModelOptions, Recipe, create_model, load_model
 from pointset.comparison import Entry
 from pointset.data import PointSets, load_like
 from pointset.evaluation import evaluate
-from pointset.training.descriptions import describe_run
+from pointset.training.checkpoints import describe_run
 from pointset.training.loop import Training
 from pointset.training.objectives import Classification, Loss
 from pointset.zoo.local_feature_inputs import fit_local_features

@@ -6,8 +6,7 @@ import torch
 from sklearn.svm import SVC
 
 import pointset
-from pointset.baselines.descriptors import HISTOGRAM_BINS
-from pointset.baselines.features import ShapeFeatures, SurfaceFeatures
+from pointset.baselines.features import HISTOGRAM_BINS, ShapeFeatures, SurfaceFeatures
 from pointset.baselines.models import (
     EMBEDDERS,
     PENALTY,
