@@ -144,28 +144,13 @@ def test_a_training_resumes_to_the_last_bit(changes, train, tmp_path, monkeypatc
     assert same_weights(resumed.model, whole.model)
 
 
-def solids(count: int, seed: int, points: int = 256) -> tuple[np.ndarray, list[int]]:
-    """Points on spheres, cubes and cylinders [count, points, 3], and their classes."""
-    generator, clouds = np.random.default_rng(seed), []
-    for number in range(count):
-        sphere = generator.normal(size=(points, 3))
-        cube = generator.uniform(-1, 1, (points, 3))
-        cube[np.arange(points), generator.integers(0, 3, points)] = generator.choice([-1, 1], points)
-        angle, height = generator.uniform(0, 2 * np.pi, points), generator.uniform(-1, 1, points)
-        radius = np.ones(points)
-        cap = generator.random(points) < 1 / 3
-        radius[cap], height[cap] = np.sqrt(generator.random(cap.sum())), generator.choice([-1, 1], cap.sum())
-        cylinder = np.stack([radius * np.cos(angle), radius * np.sin(angle), height], axis=1)
-        clouds.append([sphere / np.linalg.norm(sphere, axis=1, keepdims=True), cube, cylinder][number % 3])
-    return np.stack(clouds).astype(np.float32), [number % 3 for number in range(count)]
-
-
-@pytest.mark.slow
-def test_the_default_recipe_learns_simple_solids():
-    """All seven models of quick.toml reach 0.98 or more with 256 points at width 64, in 377 CPU seconds."""
+def test_the_default_recipe_learns_simple_shapes():
+    labels, X = np.arange(180) % 3, np.random.default_rng(0).normal(size=(180, 64, 3))
+    X *= np.array([[1, 1, 1], [1, 1, 0.2], [0.3, 0.3, 1]])[labels][:, None]
+    train, test = (pointset.from_arrays(X[part], labels[part]) for part in (slice(120), slice(120, None)))
     model = pointset.create_model("rff-max", classes=3, dim=32)
-    pointset.fit(model, pointset.from_arrays(*solids(120, 0)), progress=False)
-    assert pointset.evaluate(model, pointset.from_arrays(*solids(60, 1))).accuracy > 0.95
+    pointset.fit(model, train, progress=False)
+    assert pointset.evaluate(model, test).accuracy > 0.95
 
 
 def test_a_training_that_ends_at_chance_warns(train):
