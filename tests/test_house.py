@@ -178,7 +178,7 @@ PRIVATE = {
     "out_of_distribution.py": {"pointset.zoo.out_of_distribution"},
     # trains with a loss of the points of a batch, not of its logits and labels alone
     "distil.py": {
-        "pointset.training.descriptions",
+        "pointset.training.checkpoints",
         "pointset.training.loop",
         "pointset.training.objectives",
         "pointset.zoo.local_feature_inputs",

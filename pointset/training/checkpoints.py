@@ -151,7 +151,8 @@ class RunFolder:
 
     def finish(self, weights: Weights) -> None:
         """Write the trained weights, which marks the run as finished."""
-        records.write(self.path / WEIGHTS, as_safetensors(weights))
+        content = save_tensors({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()})
+        records.write(self.path / WEIGHTS, content)
         self._checkpoint.unlink(missing_ok=True)
 
     def weights(self) -> Weights:
@@ -166,11 +167,6 @@ class RunFolder:
         """Write history.jsonl."""
         lines = "".join(json.dumps(row) + "\n" for row in history)
         records.write_text(self.path / "history.jsonl", lines)
-
-
-def as_safetensors(weights: Weights) -> bytes:
-    """Return a state dict as a file."""
-    return save_tensors({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()})
 
 
 def _checked(rows: Any) -> list[EpochRow]:
@@ -210,12 +206,7 @@ class Fitted:
     @property
     def work(self) -> float:
         """Return the CPU time in seconds, or on a GPU the wall time."""
-        return cpu_seconds(self.history)
-
-
-def cpu_seconds(history: list[EpochRow]) -> float:
-    """Return the CPU seconds of some epochs, or on a GPU the wall time."""
-    return float(sum(row["processor_seconds" if "processor_seconds" in row else "seconds"] for row in history))
+        return float(sum(row["processor_seconds" if "processor_seconds" in row else "seconds"] for row in self.history))
 
 
 def make_fitted(model: nn.Module, history: list[EpochRow], recipe: Recipe) -> Fitted:
