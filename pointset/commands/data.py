@@ -53,7 +53,6 @@ def show(
     /,
     *,
     output: Annotated[Path | None, out_file("a picture", ".png", ".svg")] = None,
-    split_seed: int = 0,
     up: Literal["y", "z", "auto"] = "auto",
     labels: str | None = None,
     write_labels: Annotated[Path | None, out_file("a table", ".csv", names=None)] = None,
@@ -67,18 +66,17 @@ def show(
     Args:
         data: Name of a card, or a folder.
         output: Picture to write (.png or .svg); default: beside the caches, and no picture for a card.
-        split_seed: Seed of the train/test split of a class/file folder.
         up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
         labels: Table (*.csv) with the columns "file" and "label", and perhaps "split" and "group".
         write_labels: Table (*.csv) to write: files, labels, splits and groups as read now, which
             --labels takes after you have corrected it.
     """
     if write_labels is not None:
-        return _write_labels(data, write_labels, split_seed, labels)
+        return _write_labels(data, write_labels, labels)
     if data not in pointset.data.list_cards():
-        return _look(data, output, up, split_seed, labels)
+        return _look(data, output, up, labels)
     if output is not None:
-        picture = _look(data, output, up, split_seed, labels).data["picture"]
+        picture = _look(data, output, up, labels).data["picture"]
         print(escaped(f"saved in {picture}"), file=sys.stderr)
     card = msgspec.to_builtins(pointset.data.load_card(data))
     download = {key: value for key, value in card["download"].items() if value is not None}
@@ -140,13 +138,13 @@ def check(
     return Result(about | {"sentences": [line for line in lines if isinstance(line, str)]}, *lines)
 
 
-def _look(data: str, output: Path | None, up: str, split_seed: int, labels: str | None) -> Result:
+def _look(data: str, output: Path | None, up: str, labels: str | None) -> Result:
     """Count the shapes and draw a few of them."""
     from pointset.data.axes import recommend_pose
     from pointset.data.cache.inspection import PER_CLASS, look_at
     from pointset.data.catalogue.locate import home, make_folder
 
-    overview, samples = look_at(data, split_seed=split_seed, up=up, labels=labels)
+    overview, samples = look_at(data, up=up, labels=labels)
     names, clouds = zip(*samples, strict=True)
     shown = [row for row, name in enumerate(names) if names[:row].count(name) < PER_CLASS]
     axis = overview["up"]
@@ -158,12 +156,12 @@ def _look(data: str, output: Path | None, up: str, split_seed: int, labels: str 
     return Result(overview, *_in_words(overview))
 
 
-def _write_labels(data: str, path: Path, split_seed: int, labels: str | None) -> Result:
+def _write_labels(data: str, path: Path, labels: str | None) -> Result:
     """Write the table of files, labels, splits and groups."""
     from pointset.data.catalogue.folders import label_rows
     from pointset.data.catalogue.locate import locate_data
 
-    rows = label_rows(locate_data(data)[1], seed=split_seed, labels=labels)
+    rows = label_rows(locate_data(data)[1], labels=labels)
     write_atomically(path, lambda temporary: temporary.write_text(as_csv(rows), encoding="utf-8"))
     columns = " and ".join(name for name in rows[0] if name != "file")
     return Result({"table": str(path), "files": len(rows)}, f"{columns} of {counted(len(rows), 'file')} in {path}")
