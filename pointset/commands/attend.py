@@ -12,6 +12,7 @@ from pointset.commands.flags import Up, out_file
 from pointset.commands.terminal import Result
 from pointset.commands.trained import (
     LOW_CONFIDENCE,
+    MODEL_HELP,
     Model,
     Trained,
     drawable,
@@ -26,6 +27,12 @@ from pointset.runs.atomic import checked_suffix
 from pointset.viz.writing import STILL_SUFFIXES
 from pointset.zoo.pretrained import USUAL
 
+Models = Annotated[
+    list[str] | None,
+    Parameter(name="--model", help=f"{MODEL_HELP} Several are compared on one shape, side by side."),
+]
+SAME = 1e-4
+"""Largest distance, in radii of the shape, of a point that two models prepare."""
 COMPANIONS = ("rff-pma4.modelnet40-1024", USUAL, "dumlp16-max+dumlp16.modelnet40-1024")
 """Pretrained models beside the chosen one on a live page."""
 
@@ -34,7 +41,7 @@ def attend(
     shape: Path,
     /,
     *,
-    model: Model = None,
+    model: Models = None,
     output: Annotated[Path, out_file("a picture", ".html", *STILL_SUFFIXES, ".ply", ".glb")] = Path("attention.html"),
     layer: str | None = None,
     head: int | None = None,
@@ -53,7 +60,8 @@ def attend(
     show all heads and queries of one layer, or the ones that you name; .ply and .glb are coloured meshes for MeshLab or
     Blender.
 
-    For a folder, the page is a gallery: one inducing point or seed on many shapes, classes in rows.
+    For a folder, the page is a gallery: one inducing point or seed on many shapes, classes in rows. With --model given
+    several times, the models are compared on the shape, side by side.
 
     With --live the page contains the models. They run in the browser, without a network: remove points, turn the shape
     or open another file, and watch the prediction change.
@@ -81,7 +89,10 @@ def attend(
     flags = {"--layer": layer, "--head": head, "--query": query, "--check": check_ or None}
     if shape.is_dir():
         _refuse(flags | {"--live": live or None}, "with a folder, which is drawn as a gallery")
-        return _gallery(shape, model, output, reading)
+        return _gallery(shape, _only(model), output, reading)
+    if model is not None and len(model) > 1:
+        _refuse(flags | {"--live": live or None}, "with several models")
+        return _comparison(shape, model, output, reading)
     if live:
         from pointset.export.live.page import MOST_POINTS
 
@@ -89,20 +100,16 @@ def attend(
         _refuse(flags, "with --live, which shows all layers, heads and queries")
         if points is not None and points > MOST_POINTS:
             raise PointsetError(f"--points must be at most {MOST_POINTS:,} with --live, got {points:,}")
-    from pointset.data.catalogue.folders import ShapeFile
-    from pointset.evaluation.shape_files import guess
     from pointset.explain.inspection import inspect_shape
     from pointset.viz.camera import to_unit
     from pointset.viz.rows import first_shown
 
-    trained = drawable(load_model(model), of_ensemble=not live)
+    trained = drawable(load_model(_only(model)), of_ensemble=not live)
     models = live_models(trained) if live else []
     network = trained.network
     seen = inspect_shape(network, shape, check=check_, **reading)
     loaded, maps, checks = seen.prepared, seen.maps, seen.checks
-    (best,) = guess([ShapeFile(shape, str(shape))], seen.prediction, network.classes, [len(loaded.points)])
-    name, confidence = best.likeliest[0]
-    prediction = f"{name} ({confidence:.0%})" + f", {LOW_CONFIDENCE}" * best.low_confidence
+    best, prediction = _predicted(trained, shape, seen)
 
     title, note = escaped(shape.name), escaped(f"predicted: {prediction}")
     camera = viz.Camera(up=network.preparation.up)
@@ -124,18 +131,14 @@ def attend(
             viz.export_cloud(shown, loaded.raw, output, head or 0, query or 0, mesh=loaded.mesh)
 
     areas = {name: {what: float(area[0]) for what, area in curves.areas.items()} for name, curves in checks.items()}
-    result = {
-        "model": trained.name,
-        "prediction": name,
-        "confidence": confidence,
-        "low_confidence": best.low_confidence,
-        "layers": [{"layer": each.layer, "kind": each.kind, "shape": list(each.weights.shape)} for each in maps],
-        "support": None if seen.support is None else seen.support.as_dict(),
-        "checks": areas,
-        "output": str(output),
-    }
-    advice = f": {low_confidence_advice(trained, model, up)}" if best.low_confidence else ""
-    text: list[Any] = [*usual(model), f"{shape.name}: {prediction}{advice}"]
+    name, confidence = best.likeliest[0]
+    result = {"model": trained.name, "prediction": name, "confidence": confidence}
+    result["low_confidence"] = best.low_confidence
+    result["layers"] = [{"layer": each.layer, "kind": each.kind, "shape": list(each.weights.shape)} for each in maps]
+    result["support"] = None if seen.support is None else seen.support.as_dict()
+    text: list[Any] = [*usual(_only(model)), f"{shape.name}: {prediction}"]
+    if best.low_confidence:
+        text[-1] += f": {low_confidence_advice(trained, _only(model), up)}"
     if trained.description["model"].get("members"):
         text.append("the maps are of the network of the ensemble; the class is that of the ensemble")
     if seen.support is not None:
@@ -143,12 +146,31 @@ def attend(
     if checks:
         text.append(
             [
-                {"explanation": each} | {what: f"{100 * area:.0f} %" for what, area in own.items()}
-                for each, own in areas.items()
+                {"explanation": name} | {what: f"{100 * area:.0f} %" for what, area in own.items()}
+                for name, own in areas.items()
             ]
         )
-        text += ["mean probability; below random in deletion and above it in insertion is faithful"]
-    return Result(result, *text, f"saved in {output}")
+        text.append("mean probability; below random in deletion and above it in insertion is faithful")
+    return Result(result | {"checks": areas, "output": str(output)}, *text, f"saved in {output}")
+
+
+def _predicted(trained: Trained, shape: Path, seen: Any) -> tuple[Any, str]:
+    """The prediction for an inspected shape, and its class with its probability as text."""
+    from pointset.data.catalogue.folders import ShapeFile
+    from pointset.evaluation.shape_files import guess
+
+    (best,) = guess(
+        [ShapeFile(shape, str(shape))], seen.prediction, trained.network.classes, [len(seen.prepared.points)]
+    )
+    name, confidence = best.likeliest[0]
+    return best, f"{name} ({confidence:.0%})" + f", {LOW_CONFIDENCE}" * best.low_confidence
+
+
+def _only(models: Models) -> Model:
+    """The one model of a command line that may have several."""
+    if models is not None and len(models) > 1:
+        raise PointsetError(f"a gallery is of one model, got --model {' '.join(models)}")
+    return None if models is None else models[0]
 
 
 def _refuse(flags: dict[str, Any], where: str) -> None:
@@ -157,7 +179,7 @@ def _refuse(flags: dict[str, Any], where: str) -> None:
         raise PointsetError(f"{' and '.join(names)} cannot be used {where}: leave out either")
 
 
-def _gallery(folder: Path, model: str | None, output: Path, reading: dict[str, Any]) -> Result:
+def _gallery(folder: Path, model: Model, output: Path, reading: dict[str, Any]) -> Result:
     """Draw the attention on the shapes of a folder."""
     from pointset.evaluation.shape_files import list_shapes
     from pointset.viz.gallery import MOST_SHAPES, choose_evenly
@@ -176,6 +198,34 @@ def _gallery(folder: Path, model: str | None, output: Path, reading: dict[str, A
     viz.gallery(network, sets, title=f"{escaped(folder.name)}: {trained.name}").save(output)
     found = {"model": trained.name, "shapes": len(chosen), "output": str(output)}
     return Result(found, *usual(model), f"{len(chosen)} of {len(files)} shapes", f"saved in {output}")
+
+
+def _comparison(shape: Path, models: list[str], output: Path, reading: dict[str, Any]) -> Result:
+    """Draw the maps of several models on the same points of one shape, side by side."""
+    from pointset.explain.inspection import inspect_shape
+    from pointset.viz.camera import to_unit
+
+    checked_suffix(output, (".html", *STILL_SUFFIXES), "a comparison of models")
+    maps: dict[str, Any] = {}
+    lines, clouds = [], []
+    for model in models:
+        trained = drawable(load_model(model), of_ensemble=True)
+        reading["points"] = reading["points"] or trained.network.preparation.points
+        seen = inspect_shape(trained.network, shape, **reading)
+        clouds.append(to_unit(np.asarray(seen.prepared.raw, np.float64), trained.network.preparation.up))
+        if clouds[0].shape != clouds[-1].shape or np.abs(clouds[0] - clouds[-1]).max() > SAME:
+            raise PointsetError(f"{model} takes other points of the shape than {models[0]}: give --remove-outliers")
+        best, prediction = _predicted(trained, shape, seen)
+        name = f"{trained.name}: {prediction}"
+        maps[f"{name} ({len(maps) + 1})" if name in maps else name] = seen.maps
+        lines.append({"model": trained.name, "prediction": best.likeliest[0][0], "confidence": best.likeliest[0][1]})
+    page = viz.make_page(maps, clouds[0], title=escaped(shape.name), up="z")
+    if output.suffix.lower() == ".html":
+        page.save(output)
+    elif page.draw_still is not None:
+        viz.save(page.draw_still(), output)
+    text = [f"{shape.name}, by {name}" for name in maps]
+    return Result({"models": lines, "points": len(clouds[0]), "output": str(output)}, *text, f"saved in {output}")
 
 
 def live_models(trained: Trained) -> list[Any]:

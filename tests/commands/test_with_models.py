@@ -64,6 +64,19 @@ def test_a_folder_is_drawn_as_a_gallery(isab_run, tmp_path, capsys):
     assert ".html" in fail(capsys, *command, "-o", tmp_path / "a.png")
 
 
+def test_models_are_compared_on_one_shape(isab_run, shape, tmp_path, capsys):
+    other = shutil.copytree(isab_run, tmp_path / "other")
+    command = ("attend", shape, "--model", isab_run, "--model", other, "--points", "60", "-o")
+    found = asked(capsys, *command, tmp_path / "page.html")
+    assert [one["model"] for one in found["models"]] == [str(isab_run), str(other)]
+    assert found["points"] == 60
+    assert f'"models":["{isab_run}: ' in (tmp_path / "page.html").read_text()
+    asked(capsys, *command, tmp_path / "page.png")
+    assert "--layer cannot be used with several models" in fail(capsys, *command, tmp_path / "a.html", "--layer", "a")
+    assert ".ply" in fail(capsys, *command, tmp_path / "a.ply")
+    assert "a gallery is of one model" in fail(capsys, *("attend", shape.parent, *command[2:]), tmp_path / "b.html")
+
+
 @pytest.mark.filterwarnings("default:Glyph")
 def test_letters_that_a_font_lacks_are_told_of_once(isab_run, shape, tmp_path, capsys):
     named = shape.rename(shape.with_name("椅子.off"))
