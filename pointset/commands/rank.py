@@ -35,7 +35,7 @@ def rank(
     Example: `pointset rank svm.csv network-seed0.csv network-seed1.csv --columns item=uid label=truth -o ranking.md`
 
     Args:
-        files: Predictions (*.csv), a folder of runs, or a folder of `pointset compare`.
+        files: Predictions (*.csv), or folders of `pointset compare`.
             Without a column model, the name of the file is the model, and "-seed3" at its end the seed.
         columns: Columns with other names, as item=COLUMN label=COLUMN prediction=COLUMN model=COLUMN
             seed=COLUMN.

@@ -1,8 +1,8 @@
-"""Rank models by predictions, from tables, files and folders of this or another package.
+"""Rank models by predictions, from tables and files of this or another package.
 
 A table has one row for each item, model and seed, with the columns item, label, prediction, model and seed. It is of
-one data set, which a column `data` may name. Columns of other names are found by `COLUMN_ALIASES`, or named by the
-caller. Without a column `model`, the name of the file is the model, and "-seed3" at its end the seed; without a column
+one data set, which a column `data` may name. Columns have the names in `COLUMN_ALIASES`, or others that the caller
+gives. Without a column `model`, the name of the file is the model, and "-seed3" at its end the seed; without a column
 `seed`, all rows are of one run.
 """
 
@@ -12,14 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
-import numpy as np
 from jaxtyping import Bool
 from numpy import ndarray
 
 from pointset.comparison.ranking import Ranking, rank_models
-from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, check_level
+from pointset.comparison.statistics import SIGNIFICANCE_LEVEL
 from pointset.errors import PointsetError, counted, quoted
 from pointset.runs.files import require_file
 from pointset.runs.spreadsheets import from_text
@@ -37,7 +35,7 @@ COLUMN_ALIASES = {
 }
 """Names under which columns are found, in this order."""
 IN_NAME = re.compile(r"(.+)[-_.]seed(\d+)")
-PREDICTIONS_CSV, PREDICTIONS_NPZ = "predictions.csv", "predictions.npz"
+PREDICTIONS_CSV = "predictions.csv"
 
 
 def rank(
@@ -51,8 +49,7 @@ def rank(
 
     Args:
         predictions: a table with one row for each item, model and seed, with the columns item, label, prediction, model
-            and seed; or files of such tables, a folder of runs, or the folder of a comparison; see
-            `pointset.comparison.rank`.
+            and seed; or CSV files of such tables, or folders of comparisons; see `pointset.comparison.rank`.
         columns: names of columns that are named otherwise, such as {"item": "uid", "label": "truth"}.
         level: probability of any error in a table of equally good models.
         deterministic: models whose training has no seed, such as a support vector machine; a list of names, or one.
@@ -68,9 +65,8 @@ def rank(
         >>> table = {"item": [0, 1, 0, 1], "label": [3, 5, 3, 5], "prediction": [3, 5, 3, 3],
         ...          "model": ["svm", "svm", "tree", "tree"], "seed": [0, 0, 0, 0]}
         >>> pointset.rank(table).summary()
-        'On 2 items, svm has the best accuracy, 100.0 %; with one seed this may be chance.'
+        'On 2 test items, svm has the best accuracy, 100.0 %.'
     """
-    check_level(level)
     given = [predictions] if isinstance(predictions, str | Path) else predictions
     files = isinstance(given, Sequence)
     table = read_tables([*map(Path, given)], columns) if files else tidy(given, columns)
@@ -84,71 +80,36 @@ def rank(
     return replace(rank_models(right_answers(table), level=level, fixed=deterministic), of_tables=True)
 
 
-def find_files(path: Path) -> list[Path]:
-    """Return the files of predictions of a path: the table of a comparison, or those of all runs of a folder."""
-    if not path.is_dir():
-        return [path]
-    for name in (PREDICTIONS_CSV, PREDICTIONS_NPZ):
-        if (path / name).exists():
-            return [path / name]
-    files = [file for folder in (path, path / "runs") for file in sorted(folder.glob(f"*/{PREDICTIONS_NPZ}"))]
-    if not files:
-        raise PointsetError(
-            f"{path} has neither {PREDICTIONS_CSV} nor runs with {PREDICTIONS_NPZ}: name files of predictions, or the "
-            "folder of a finished comparison"
-        )
-    return files
-
-
 def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None) -> "DataFrame":
-    """Read files of predictions, or folders of runs, into one table with the columns of `COLUMN_ALIASES`; see `tidy`.
-
-    They are CSV files (as of `pointset classify` and `evaluate`), or folders as of `find_files`.
-    """
+    """Read CSV files of predictions, or those of comparisons' folders, into one table; see `tidy`."""
     import pandas
 
     if not paths:
         raise PointsetError("no files of predictions were given: name at least one CSV file")
-    tables = [tidy(_read(file), columns, str(file), *_named(file)) for path in paths for file in find_files(path)]
+    tables = []
+    for path in paths:
+        file = path / PREDICTIONS_CSV if path.is_dir() else path
+        match = IN_NAME.fullmatch(file.stem)
+        model, seed = (match[1], int(match[2])) if match else (file.stem, 0)
+        tables.append(tidy(read_table(file), columns, str(file), model, seed))
     return pandas.concat(tables, ignore_index=True)
 
 
-def _named(path: Path) -> tuple[str, int]:
-    """Return the model and the seed that a path names; the predictions of a run are named by its folder."""
-    name = path.parent.name if path.name == PREDICTIONS_NPZ and path.parent.name else path.stem
-    match = IN_NAME.fullmatch(name)
-    return (match[1], int(match[2])) if match else (name, 0)
-
-
-def _read(path: Path) -> "DataFrame":
-    if path.suffix.lower() != ".csv" and path.name != PREDICTIONS_NPZ:
-        raise PointsetError(f"{path} is not a file of predictions: give a CSV file, or the {PREDICTIONS_NPZ} of a run")
-    try:
-        require_file(path)
-        return _read_run(path) if path.name == PREDICTIONS_NPZ else read_csv_table(path)
-    except FileNotFoundError as error:
-        raise PointsetError(f"{path} does not exist: name a file of predictions") from error
-    except (ValueError, KeyError, BadZipFile) as error:
-        raise PointsetError(f"{path} cannot be read as predictions: {error}") from error
-
-
-def read_csv_table(path: Path) -> "DataFrame":
+def read_table(path: Path) -> "DataFrame":
     """Return a CSV file with the text of its cells as it was before `as_csv`; only empty cells and nan are gaps."""
     import pandas
 
-    # pandas would take classes such as None and NA for gaps.
-    table = pandas.read_csv(path, keep_default_na=False, na_values=["", "nan", "NaN"]).rename(columns=from_text)
+    try:
+        require_file(path)
+        # pandas would take classes such as None and NA for gaps.
+        table = pandas.read_csv(path, keep_default_na=False, na_values=["", "nan", "NaN"]).rename(columns=from_text)
+    except FileNotFoundError as error:
+        remedy = "name a CSV file of predictions, or the folder of a finished comparison"
+        raise PointsetError(f"{path} does not exist: {remedy}") from error
+    except ValueError as error:
+        raise PointsetError(f"{path} cannot be read as CSV: {error}") from error
     words = table.select_dtypes(exclude="number").columns
     return table.assign(**{name: table[name].map(from_text) for name in words})
-
-
-def _read_run(path: Path) -> "DataFrame":
-    """Return the predictions that `pointset.evaluation.predictions.save_predictions` wrote, without loading torch."""
-    import pandas
-
-    with np.load(path, allow_pickle=False) as run:
-        classes, labels, predictions = run["classes"], run["labels"], run["logits"].argmax(axis=1)
-        return pandas.DataFrame({"item": run["names"], "label": classes[labels], "prediction": classes[predictions]})
 
 
 def tidy(

@@ -1,24 +1,84 @@
-"""Models ranked by a metric, as text and tables, with a test of each difference and the minimum detectable one."""
+"""Models ranked by a metric, with the test of each pair of models and the minimum detectable difference.
 
+The rule of the test is that of `pointset.comparison.statistics`.
+"""
+
+import itertools
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, Self
 
 from numpy import ndarray
 
 from pointset.comparison.metric import Metric
-from pointset.comparison.pairs import Pair, compare_models, write_p
-from pointset.comparison.statistics import SIGNIFICANCE_LEVEL, Interval, estimate_mean, measure_spreads
+from pointset.comparison.statistics import (
+    SIGNIFICANCE_LEVEL,
+    Interval,
+    check_level,
+    critical_t,
+    estimate_difference,
+    estimate_mean,
+    holm,
+    mcnemar,
+    measure_spreads,
+    range_p_values,
+)
 from pointset.comparison.tables import Table, as_latex, format_table, in_table, without_empty
 from pointset.errors import escaped
 
 METHOD = (
-    "Crossed analysis of variance over seeds and items, with a variance over seeds for each model (at least half of "
-    "the median) and the fewest degrees of freedom; p-values by {correction}; level {level:g}."
+    "Differences are tested for new seeds and new items together (crossed analysis of variance, {distribution}), at a "
+    "significance level of {level:g} for all pairs together; see pointset.comparison.statistics."
 )
+NOT_SIGNIFICANT = "not significant"
 SHOWN_PAIRS = 12
 ACCURACY = Metric("accuracy", higher_is_better=True, digits=1, share=True, head="accuracy %")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two models on the same items; the difference is first minus second."""
+
+    first: str
+    second: str
+    difference: float
+    error: float | None
+    """Standard error for new seeds and items; None if a model has a single run and a seed."""
+    interval: Interval | None
+    """Interval for new seeds and items, which holds together with those of all pairs."""
+    p: float | None
+    """p-value of the pair among all pairs of the table; None if a model has a single run and a seed."""
+    p_runs: float | None
+    """p-value of McNemar's exact test of two single runs, after Holm's correction; None for several runs."""
+    level: float = SIGNIFICANCE_LEVEL
+
+    @property
+    def significant(self) -> bool:
+        """True if the models differ significantly; never with a single run of a model that has a seed."""
+        return self.p is not None and self.p < self.level
+
+    @property
+    def detectable(self) -> float | None:
+        """The minimum detectable difference, half of the interval's width: only larger differences are significant."""
+        return (self.interval.high - self.interval.low) / 2 if self.interval else None
+
+    @property
+    def runs_differ(self) -> bool:
+        """True if only two runs are compared, and they differ significantly; the models may still be equally good."""
+        return self.p_runs is not None and self.p_runs < self.level
+
+    @property
+    def conclusion(self) -> str:
+        """The result of the test as text."""
+        if self.p is None:
+            return "the runs differ; one seed" if self.runs_differ else "one seed"
+        return "significant" if self.significant else NOT_SIGNIFICANT
+
+    def reversed(self) -> Self:
+        """Return the same comparison with first and second exchanged."""
+        turned = self.interval and Interval(-self.interval.high, -self.interval.low)
+        return replace(self, first=self.second, second=self.first, difference=-self.difference, interval=turned)
 
 
 @dataclass(frozen=True)
@@ -69,7 +129,7 @@ class Ranking:
         return pair if pair.first == first else pair.reversed()
 
     def table(self) -> Table:
-        """One row for each model, as text."""
+        """Return one row for each model, as text."""
         metric = self.metric
         table = [
             {
@@ -92,46 +152,52 @@ class Ranking:
         if model == self.best:
             return "best" * bool(self.pairs)
         pair = self.pair(model, self.best)
-        return pair.in_table(self.metric.write(pair.difference, sign="+"))
+        difference = self.metric.write(pair.difference, sign="+")
+        if pair.significant:
+            return difference
+        return f"{difference}, one seed" if pair.runs_differ else pair.conclusion
 
     def pair_table(self, most: int | None = None) -> Table:
-        """One row for each pair of models, as text; of many pairs, those with the best model come first."""
+        """Return one row for each pair of models, as text; of many pairs, those with the best model come first."""
         ordered = sorted(self.pairs, key=lambda pair: self.best not in (pair.first, pair.second))
-        table = [
-            {
+        table = []
+        for pair in ordered[:most]:
+            interval, p = pair.interval, pair.p if pair.p is not None else pair.p_runs
+            if interval and self.metric.share:  # only this part of it is possible
+                interval = Interval(max(-1.0, interval.low), min(1.0, interval.high))
+            row = {
                 "pair": f"{pair.first} - {pair.second}",
                 "difference": self.metric.write(pair.difference, sign="+"),
-                self._interval_title: self.metric.write_interval(pair.interval and self._inside(pair.interval), "+"),
-                "p": write_p(pair.p if pair.p is not None else pair.p_runs),
+                self._interval_title: self.metric.write_interval(interval, "+"),
+                "p": "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
                 "conclusion": pair.conclusion,
             }
-            for pair in ordered[:most]
-        ]
+            table.append(row)
         return without_empty(table)
 
     def sentences(self) -> list[str]:
-        """Return sentences: the best model, the minimum detectable difference, and cautions."""
-        return [text for text in (self.summary(), self.detectable(), self._caution()) if text]
+        """Return sentences: the best model, the minimum detectable difference, and models that were not tested."""
+        return [text for text in (self.summary(), self.detectable(), self._untested()) if text]
 
     def _closing(self) -> list[str]:
         """Return the sentences and, if models were compared, the method."""
         return [*self.sentences(), *([self.method] if self.pairs else [])]
 
     def summary(self) -> str:
-        """One sentence for a paper."""
-        best, others, unit = self.rows[0], [row.model for row in self.rows[1:]], " %" * self.metric.share
-        interval = f" ({self._interval_title} {self.metric.write_interval(best.interval)})" if best.interval else ""
-        where = f"On {self.items:,} items, " if self.items > 1 else ""
-        mean = f"{self.metric.write(best.mean)}{unit}{interval}"
-        if not others:
-            return f"{where}{best.model} has the {self.metric.name} {mean}."
-        text = f"{where}{best.model} has the best {self.metric.name}, {mean}"
-        level = [model for model in others if not self.pair(self.best, model).significant]
-        if not level:
-            return f"{text}, significantly better than {'the other' if len(others) == 1 else 'every other'} model."
-        if all(self.pair(self.best, model).p is None for model in level):
-            return f"{text}; with one seed this may be chance."
-        return f"{text}; no significant difference from: {', '.join(level)}."
+        """Return the best model, and from which others it differs significantly, for a paper."""
+        best, pairs = self.rows[0], [self.pair(self.best, row.model) for row in self.rows[1:]]
+        interval = self.metric.write_interval(best.interval)
+        interval = f" ({100 * (1 - self.level):g} % confidence interval {interval})" if interval else ""
+        where = f"On {self.items:,} test items, " if self.items > 1 else ""
+        mean = f"{self.metric.write(best.mean)}{' %' * self.metric.share}{interval}"
+        text = f"{where}{best.model} has the {'best ' * bool(pairs)}{self.metric.name}, {mean}."
+        equal = [pair.second for pair in pairs if pair.p is not None and not pair.significant]
+        if equal:
+            subject, verb = ("difference", "is") if len(equal) == 1 else ("differences", "are")
+            return f"{text} The {subject} from {', '.join(equal)} {verb} not significant."
+        if pairs and all(pair.significant for pair in pairs):
+            return f"{text} It is significantly better than {'the other' if len(pairs) == 1 else 'every other'} model."
+        return text
 
     def detectable(self) -> str:
         """Return the minimum detectable difference from the best model; empty if no model has several runs."""
@@ -146,26 +212,24 @@ class Ranking:
         span = low if low == high else f"{low} to {high}"
         return f"Minimum detectable difference from {self.best}: {span}{unit} ({', '.join(sizes)})."
 
-    def _inside(self, interval: Interval) -> Interval:
-        """Return the part of an interval of a difference that is possible."""
-        return Interval(max(-1.0, interval.low), min(1.0, interval.high)) if self.metric.share else interval
-
-    def _caution(self) -> str:
+    def _untested(self) -> str:
+        """Return which models have too few runs to be tested, and the remedy; empty if none."""
         single = [row.model for row in self.rows if row.runs < 2 and not row.fixed]
         if not single or len(self.rows) < 2:
             return ""
         which = "all" if len(single) == len(self.rows) else ", ".join(single)
-        remedy = (
-            ", or name the models that have no seed with --deterministic (in Python deterministic=)" * self.of_tables
-        )
-        return f"The test compares single runs, not models ({which}): give at least 2 seeds{remedy}."
+        text = f"Models with a single run are not tested ({which}): another seed can give another result."
+        if any(pair.p_runs is not None for pair in self.pairs):
+            text += " McNemar's test compares their runs, not the models."
+        remedy = ", or name models that have no seed with --deterministic (in Python deterministic=)" * self.of_tables
+        return f"{text} Give at least 2 seeds{remedy}."
 
     @property
     def method(self) -> str:
-        """The test and its level, in one sentence."""
+        """The test and its level, in sentences."""
         known = [row for row in self.rows if row.fixed or row.runs > 1]
-        correction = "the studentised range of all models" if len(known) > 2 else "Student's t"
-        return METHOD.format(correction=correction, level=self.level)
+        distribution = "studentised range of all models" if len(known) > 2 else "Student's t"
+        return METHOD.format(distribution=distribution, level=self.level)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, for JSON."""
@@ -186,20 +250,15 @@ class Ranking:
 
     def as_markdown(self) -> str:
         """Return Markdown: sentences, and the tables of models and pairs."""
-        sentences = "\n\n".join(in_table(text, "github") for text in self._closing())
-        return f"{sentences}\n\n" + "\n\n".join(
-            f"## {title}\n\n{format_table(table, 'github')}" for title, table in self.tables().items()
-        )
+        sentences = [in_table(text, "github") for text in self._closing()]
+        tables = [f"## {title}\n\n{format_table(table, 'github')}" for title, table in self.tables().items()]
+        return "\n\n".join([*sentences, *tables])
 
     def as_latex(self) -> str:
         """Return LaTeX: the sentences as comments, and the tables of models and pairs with caption and label."""
-        comments = "".join(f"% {escaped(text)}\n" for text in self._closing())
-        return comments + "\n".join(
-            as_latex(
-                table,
-                f"{title} on {self.items:,} items. {self.method if self.pairs else ''}".strip(),
-                f"tab:{title.lower()}",
-            )
+        method = f" {self.method}" * bool(self.pairs)
+        return "".join(f"% {escaped(text)}\n" for text in self._closing()) + "\n".join(
+            as_latex(table, f"{title} on {self.items:,} items.{method}", f"tab:{title.lower()}")
             for title, table in self.tables().items()
         )
 
@@ -224,7 +283,39 @@ def rank_models(
         interval = metric.inside(estimate_mean(spread).interval(level)) if spread.known else None
         rows.append(ModelRow(model, len(runs), spread.fixed, fmean(runs), deviation, interval))
     rows.sort(key=lambda row: -metric.merit(row.mean))
-    ordered = {row.model: scores[row.model] for row in rows}
+    pairs = compare_models({row.model: scores[row.model] for row in rows}, level, fixed)
     items = next(iter(scores.values())).shape[1]
-    pairs = compare_models(ordered, level, fixed)
     return Ranking(tuple(rows), tuple(pairs), items, level, metric)
+
+
+def compare_models(
+    scores: Mapping[str, ndarray], level: float = SIGNIFICANCE_LEVEL, fixed: Collection[str] = ()
+) -> list[Pair]:
+    """Compare all pairs of models, in the given order.
+
+    Args:
+        scores: by model, the scores of its runs [seeds, items]: bool where a run is right, or the share of each item in
+            the metric; or only the metric of each run [seeds, 1]. The items are the same for all models.
+        level: probability of any error in a table of equally good models.
+        fixed: models without a seed, which may have a single run.
+    """
+    check_level(level)
+    spreads = measure_spreads(scores, fixed)
+    models = sum(spread.known for spread in spreads.values())
+    every = list(itertools.combinations(scores, 2))
+    known = [(a, b) for a, b in every if spreads[a].known and spreads[b].known]
+    estimates = {(a, b): estimate_difference(spreads[a], spreads[b]) for a, b in known}
+    p_values = dict(zip(estimates, range_p_values([*estimates.values()], models), strict=True))
+    # McNemar's test of pairs of single runs that are right or wrong.
+    runs = {model for model, own in scores.items() if len(own) == 1 and own.dtype == bool}
+    single = [(a, b) for a, b in every if (a, b) not in estimates and {a, b} <= runs]
+    p_runs = dict(zip(single, holm([mcnemar(scores[a][0], scores[b][0]) for a, b in single]), strict=True))
+    pairs = []
+    for a, b in every:
+        if one := estimates.get((a, b)):
+            interval = one.within(critical_t(one.freedom, level, models))
+            pairs.append(Pair(a, b, one.value, one.error, interval, p_values[a, b], None, level))
+        else:
+            apart = float((spreads[a].item_means - spreads[b].item_means).mean())
+            pairs.append(Pair(a, b, apart, None, None, None, p_runs.get((a, b)), level))
+    return pairs

@@ -69,9 +69,8 @@ class Comparison:
     @cached_property
     def metrics(self) -> list[Metric]:
         """The task's metrics that the runs have."""
-        task, runs = self.experiment.task, self.runs
-        measured = task.shown_metrics(runs[0].folder) if runs and task.shown_metrics else task.metrics
-        return [metric for metric in measured if all(metric.name in run.metrics for run in runs)]
+        measured = self.experiment.task.metrics
+        return [metric for metric in measured if all(metric.name in run.metrics for run in self.runs)]
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -223,8 +222,8 @@ def _protocol_in_words(task: Task, recipe: Recipe) -> tuple[str, str]:
     if task.block:
         return f"{recipe.steps:,} steps of {recipe.batch_size} sets", "last step"
     length = recipe.length_in_words
-    length += f", at least {recipe.min_steps} steps," if recipe.min_steps and not recipe.steps else ""
-    length += f" of {recipe.sizes_in_words}" if recipe.sizes_in_words else ""
+    length += f", at least {recipe.min_steps} steps" if recipe.min_steps and not recipe.steps else ""
+    length += f", training sets of {recipe.sizes_in_words}" if recipe.sizes_in_words else ""
     epoch = "last epoch" if recipe.patience is None else "best validation epoch"
     return length, f"every test {task.sets.removesuffix('s')}, {epoch}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -101,13 +102,19 @@ def _short(value: float) -> str:
 
 
 def _metric_columns(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool) -> dict[str, list[str]]:
-    """Return the columns of all metrics; of several detailed metrics, headers begin with the metric."""
+    """Return the columns of all metrics; of several detailed metrics, headers begin with the metric.
+
+    The mean-class accuracy is left out if it equals the accuracy in all rows, because the classes are balanced.
+    """
     columns: dict[str, list[str]] = {}
-    several = sum(metric.detailed for metric in metrics) > 1
+    several, first = sum(metric.detailed for metric in metrics) > 1, metrics[0].name
     for metric in metrics:
         if not metric.shown or (brief and not metric.brief):
             continue
         summaries = [row.metrics[metric.name] for row in rows]
+        pairs = [(summary.mean, row.metrics[first].mean) for row, summary in zip(rows, summaries, strict=True)]
+        if not metric.detailed and all(math.isclose(*pair) for pair in pairs):
+            continue
         columns[metric.title] = [
             metric.write(summary.mean, summary.deviation if metric.spread else None) for summary in summaries
         ]

@@ -91,8 +91,6 @@ class Task:
     """Return True if the folder has what tables need."""
     scores: Callable[[Path], np.ndarray] | None = None
     """Return which test sets are right, bool [sets], from the folder of a run; None compares the first metric."""
-    shown_metrics: Callable[[Path], Sequence[Metric]] | None = None
-    """Return all metrics, with what is shown of them, from the folder of a run; None shows `metrics`."""
     tables: Callable[[Path, Mapping[str, Any]], dict[str, list[dict[str, Any]]]] = _no_tables
     """Return rows of further CSV files by file name, from the folder of a run; each row starts with given columns."""
     sections: Callable[[Results], Iterator[Section]]

@@ -1,6 +1,6 @@
 """Classification of point sets as a task: one dataset, one or several set sizes, and the whole test split."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -37,10 +37,9 @@ from pointset.zoo.pretrained import list_pretrained
 _share = partial(Metric, digits=1, share=True, detailed=False)
 _score = partial(Metric, higher_is_better=False, digits=3, spread=False, detailed=False, brief=False)
 _error = partial(_share, higher_is_better=False, spread=False)
-MEAN_CLASS = _share("mean_class_accuracy", True, head="mean-class %", brief=False)
 METRICS = (
     ACCURACY,
-    MEAN_CLASS,
+    _share("mean_class_accuracy", True, head="mean-class %"),
     _score("loss", head="log loss"),
     _score("brier", head="Brier", shown=False),
     _error("calibration_error", head="ECE %"),
@@ -48,8 +47,6 @@ METRICS = (
     Metric("rank_error", False, 3, head="rank error", detailed=False),
 )
 """All metrics; ECE has 15 bins of equal width, or of equal mass. The last is for ordered classes, see `Recipe`."""
-UNBALANCED = 1.5
-"""Tables show the mean-class accuracy if the largest test class has this many times the shapes of the smallest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +121,6 @@ class Classification:
             test=self.test,
             is_tested=self.is_tested,
             scores=scores,
-            shown_metrics=shown_metrics,
             tables=self.tables,
             sections=sections,
             notes=self.notes,
@@ -234,13 +230,6 @@ def row_options(model: str) -> set[str]:
 def scores(folder: Path) -> np.ndarray:
     """Return which test shapes are classified correctly, from the predictions in the folder of a run."""
     return load_predictions(folder).right
-
-
-def shown_metrics(folder: Path) -> Sequence[Metric]:
-    """Return all metrics; the mean-class accuracy is shown if the test classes are unbalanced."""
-    counts = np.unique(load_predictions(folder).labels, return_counts=True)[1]
-    unbalanced = bool(counts.max() > UNBALANCED * counts.min())
-    return [replace(one, shown=unbalanced, brief=unbalanced) if one == MEAN_CLASS else one for one in METRICS]
 
 
 def sections(results: Results) -> Iterator[Section]:

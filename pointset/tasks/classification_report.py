@@ -30,17 +30,18 @@ SEVERAL_SEEDS = "Lines are means over seeds; with few models, bands show the ran
 ROBUSTNESS_TEXT = (
     "The corruptions of ModelNet40-C (arXiv 2201.12296) that need no renderer, and random and nearest-patch dropout "
     "(arXiv 2202.03377), each at five severities, on the whole test set. mCE is the mean corruption error (arXiv "
-    "1903.12261) relative to the first row, in per cent: below 100 is more robust than it. Accuracy at N: on "
-    "random subsets of N points of the same test sets. Every error is in robustness.csv."
+    "1903.12261) relative to the first row, in per cent: a model below 100 is more robust. Accuracy at N is that on "
+    "random subsets of N points of the same test sets. robustness.csv has every error."
 )
 CALIBRATION_TEXT = (
-    "Mean over seeds. ECE: expected calibration error over 15 bins of confidence, of equal width or of equal mass; the "
-    "diagrams show the first seed of up to eight of the best models in bins of equal mass; the area of a dot is its "
-    "share of the predictions. A model on the diagonal is calibrated, one above it is underconfident."
+    "The table has means over seeds. ECE is the expected calibration error over 15 bins of confidence, of equal width "
+    "or of equal mass. The diagrams show the first seed of up to eight of the best models, in bins of equal mass; the "
+    "area of a dot is the share of the predictions. On the diagonal a model is calibrated, above it underconfident."
 )
 CONFUSION_TEXT = (
-    "The two most accurate models, first seed: rows are true classes with their number of shapes, columns predictions, "
-    "numbers per cent of the true class, from 1 per cent. Blue is right, orange wrong; shades show the square root."
+    "The first seed of the two most accurate models. Rows are the true classes with their number of shapes, columns "
+    "the predicted classes. Cells have the percentage of the true class, from 1 %: blue is correct, orange is wrong, "
+    "and the shade shows the square root of the percentage."
 )
 CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs are in classes.csv."
 
@@ -118,5 +119,5 @@ def reliability_section(results: Results) -> Figure | None:
         axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         label_axes(axes, "", "")
     figure.supxlabel("confidence", fontsize=8, color=FAINT)
-    figure.supylabel("share that is right", fontsize=8, color=FAINT)
+    figure.supylabel("accuracy", fontsize=8, color=FAINT)
     return figure

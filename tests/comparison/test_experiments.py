@@ -19,8 +19,7 @@ from pointset.commands.flags import Chosen, quick_options
 from pointset.comparison import Comparison, run_experiment
 from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.metric import Metric, Published, Row
-from pointset.comparison.pairs import NOT_SIGNIFICANT, Pair
-from pointset.comparison.ranking import ModelRow, Ranking
+from pointset.comparison.ranking import NOT_SIGNIFICANT, ModelRow, Pair, Ranking
 from pointset.comparison.runs import FinishedRun, Run, claim_folder, make_runs
 from pointset.comparison.statistics import Interval
 from pointset.comparison.tables import as_latex, format_table, make_cells
@@ -337,7 +336,7 @@ def rows_of(runs: Sequence[Run], pairs=None, costs=None, published=None) -> list
 def comparison_of(runs: Sequence[Run], pairs=None, costs=None, published=None) -> Comparison:
     labels, points = dict.fromkeys(one.model for one in runs), dict.fromkeys(one.points for one in runs)
     models, seeds = [Entry("rff-max", {}, label) for label in labels], {one.seed: None for one in runs}
-    task = replace(Classification(points=tuple(points)).task, metrics=METRICS, shown_metrics=None)
+    task = replace(Classification(points=tuple(points)).task, metrics=METRICS)
     experiment = Experiment.of(task, models, seeds=tuple(seeds), published=published)
     rankings = {size: ranking_of(runs, size, (pairs or {}).get(size, ()), METRICS[0]) for size in points}
     return Comparison(experiment, runs, rankings, costs or {}, [], Path())
@@ -406,7 +405,11 @@ def test_the_table_leaves_out_what_says_nothing():
     assert seeds == ["model", "accuracy %", "95 % interval", *alone[2:]]
     models = columns(rows_of([run("a", 0.5), run("b", 0.5)], {24: [pair("a", "b", 0.0, 1.0)]}))
     assert models == ["model", "accuracy %", "against the best", *alone[2:]]
-    assert columns(rows_of([run("a", 0.5)]), brief=True) == ["model", "accuracy %", "ECE %", "parameters", "train s"]
+    brief = ["model", "accuracy %", "mean-class %", "ECE %", "parameters", "train s"]
+    assert columns(rows_of([run("a", 0.5)]), brief=True) == brief
+    balanced = run("a", 0.5)
+    balanced.metrics["mean_class_accuracy"] = 0.5 + 1e-15
+    assert columns(rows_of([balanced]), brief=True) == [name for name in brief if name != "mean-class %"]
     costly = columns(rows_of([run("a", 0.5)], costs={24: {"a": COST}}))
     assert costly == [*alone[:-1], "M mult-adds", "ms a set", "train s"]
     published = columns(rows_of([run("a", 0.5), run("a", 0.6, seed=1)], published={"a": {24: Published(0.5, 0.1, 5)}}))

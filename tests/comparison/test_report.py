@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from dataclasses import replace
 from statistics import fmean
 from xml.etree import ElementTree
 
@@ -68,16 +67,6 @@ def test_tables_of_the_report(reported, results):
     assert [(row["class"], row["shapes"]) for row in classes] == [("ball", 20), ("box", 20), ("rod", 20)]
     runs = [load_predictions(folder) for folder in results.folders["rff-max"].values()]
     assert classes[2]["rff-max %"] == f"{100 * fmean(run.per_class['rod'] for run in runs):.1f}"
-
-
-def test_the_mean_class_accuracy_is_shown_where_classes_are_unbalanced(reported, monkeypatch):
-    folder = reported.run("rff-max", 0, 24).folder
-    kept = load_predictions(folder)
-    for counts, shown in (((20, 20, 20), False), ((10, 15, 15), False), ((10, 16, 16), True)):
-        unbalanced = replace(kept, labels=np.repeat(np.arange(3), counts))
-        monkeypatch.setattr("pointset.tasks.classification.load_predictions", {folder: unbalanced}.get)
-        assert ("mean-class %" in replace(reported).table()) == shown
-        assert ("mean-class %" in replace(reported).table(brief=True)) == shown
 
 
 def test_a_report_can_be_made_of_what_is_finished(reported, tmp_path):

@@ -415,7 +415,7 @@ def test_a_report_has_pairs_costs_and_curves(done):
     assert "Max regression, 2 seeds, 10 steps of 6 sets, width 8; last step, mean ±" in text
     titles = "Significant differences|MAE against cost|Learning curves|How to repeat and cite"
     assert "|".join(re.findall("<h2>(.*)</h2>", text)) == titles
-    assert "fewest degrees of freedom" in text
+    assert "crossed analysis of variance" in text
     assert {path.stem for path in done.folder.glob("figures/*.svg")} == {"learning-curves", "matrix", "pareto"}
     assert all(row.cost.multiply_adds > 0 and row.cost.latency_ms > 0 for row in done.rows)
 

@@ -16,11 +16,12 @@ from pointset.runs import records
 from pointset.runs.provenance import command
 
 PARETO_TEXT = (
-    "Multiply-adds are counted; times are measured on the machine below. Grey line: the Pareto frontier, on which no "
-    "row is better at lower cost"
+    "Grey line: the Pareto frontier; no other model is better at a lower cost. Multiply-adds are counted; times are "
+    "measured on the machine below."
 )
 PAIRS_TEXT = (
-    "Row minus column; bold: significant, for new seeds and new test sets, at a level that holds for the whole table."
+    "The figure has the difference of each row from each column, in bold if it is significant. The significance level "
+    "holds for all pairs of the table together."
 )
 
 
@@ -48,7 +49,7 @@ def _common_sections(comparison: Comparison, results: Results) -> Iterator[Secti
         text = f"{PAIRS_TEXT} {ranking.method}"
         yield Section("Significant differences", text, draw_matrix(ranking), "matrix", ranking.pair_table())
     bars = any(summary.interval for row in results.rows.values() for summary in row.metrics.values())
-    text = PARETO_TEXT + "; bars are 95 % intervals" * bars + "."
+    text = PARETO_TEXT + " Bars: 95 % confidence intervals." * bars
     yield Section(f"{metric.name[:1].upper()}{metric.name[1:]} against cost", text, pareto(results), "pareto")
 
 
@@ -69,7 +70,9 @@ def write_report(comparison: Comparison) -> None:
 def report_texts(comparison: Comparison) -> dict[str, Any]:
     """Return conclusions, command, commit, machine, versions, configuration and citation, for the report's texts."""
     experiment, rows, made = comparison.experiment, comparison.rows, origins(comparison)
-    costs = "Mult-adds and milliseconds of one set; seconds" if any(row.cost for row in rows) else "Seconds"
+    costs = "M mult-adds: millions of multiply-adds for one set. ms a set: latency for one set. " * any(
+        row.cost for row in rows
+    )
     versions = (
         ", ".join(f"{name} {version}" for name, version in origin["versions"].items() if version != "absent")
         for origin in made
@@ -78,7 +81,7 @@ def report_texts(comparison: Comparison) -> dict[str, Any]:
     seeds = ", ".join(map(str, experiment.seeds))
     return {
         "rankings": comparison.sentences(),
-        "costs": f"{costs} of one training (processor time without a GPU).",
+        "costs": f"{costs}train s: seconds of one training (CPU time without a GPU).",
         "title": experiment.title or f"{len(experiment.models)} models on {experiment.task.title}",
         "command": command().replace(" --report", ""),  # the command that repeats the runs
         "commit": commits,
