@@ -262,7 +262,12 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, m
     file, costs = out / f"costs{of_size(size)}.json", dict[str, Cost]()
     if file.exists():
         remedy = f"delete {file} and run the same command again to measure them"
-        costs = records.parse(file, _parse_costs, "the costs of models", remedy)
+        costs = records.parse(
+            file,
+            lambda content: msgspec.convert(json.loads(content)["models"], dict[str, Cost]),
+            "the costs of models",
+            remedy,
+        )
     if measure and not entries.keys() <= costs.keys():
         models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries.values()]
         try:
@@ -274,10 +279,6 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, m
         as_dicts = {label: asdict(cost) for label, cost in costs.items()}
         records.write_json(file, {"models": as_dicts, "machine": machine() | {"threads": threads}})
     return {label: costs[label] for label in entries if label in costs}
-
-
-def _parse_costs(content: bytes) -> dict[str, Cost]:
-    return msgspec.convert(json.loads(content)["models"], dict[str, Cost])
 
 
 def as_dict(comparison: Comparison) -> dict[str, Any]:

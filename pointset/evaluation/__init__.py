@@ -3,7 +3,6 @@
 from pointset.evaluation.calibration import Reliability, brier_score, fit_temperature, probabilities, reliability
 from pointset.evaluation.corruptions import CORRUPTIONS, Corruption, corrupt, list_corruptions
 from pointset.evaluation.costs import Cost, measure_costs
-from pointset.evaluation.embedding import embed
 from pointset.evaluation.predictions import Evaluation, evaluate
 from pointset.evaluation.robustness import Robustness, accuracy_by_size, corrupted_sets, robustness, robustness_table
 from pointset.evaluation.symmetry import Symmetry, check_symmetry
@@ -21,7 +20,6 @@ __all__ = [
     "check_symmetry",
     "corrupt",
     "corrupted_sets",
-    "embed",
     "evaluate",
     "fit_temperature",
     "list_corruptions",

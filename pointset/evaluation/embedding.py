@@ -7,48 +7,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
-from torch import Tensor, nn
+from torch import Tensor
 
 from pointset.data.axes import FileUp
 from pointset.data.catalogue.folders import ShapeFile
-from pointset.data.point_sets import PointSets
-from pointset.errors import PointsetError
-from pointset.evaluation.predictions import warn_of_preparation
 from pointset.evaluation.shape_files import Failure, for_prepared
 from pointset.runs.atomic import checked_suffix, write_atomically
 from pointset.runs.spreadsheets import as_csv
 from pointset.zoo.classifiers import Classifier
-from pointset.zoo.predicting import SETS_AT_ONCE, embed_rows, padded_batches, prepared_batches
+from pointset.zoo.predicting import embed_rows, padded_batches
 
 EMBEDDING_SUFFIXES = (".npz", ".csv")
-
-
-def embed(model: nn.Module, sets: Any, *, batch_size: int = SETS_AT_ONCE) -> Float[ndarray, "N d"]:
-    """Embed point sets with a trained model; see `Classifier.embed`.
-
-    Args:
-        model: a model of the zoo, on the device that is to compute.
-        sets: `PointSets`, whose fixed subsets are embedded; or clouds as `model.predict` takes them.
-        batch_size: sets at a time.
-
-    Returns:
-        float32 [N, d], in the order of the sets; d depends on the model.
-
-    Raises:
-        InputError: the model has no encoder with a pooling, or these are not clouds.
-        PointsetError: the sets have another number of inputs per point than the model takes.
-
-    Example:
-        >>> pointset.evaluation.embed(model, test).shape
-        (8, 16)
-    """
-    if not isinstance(sets, PointSets):
-        if not isinstance(model, Classifier):
-            raise PointsetError(f"model must be a model of the zoo, got a {type(model).__name__}")
-        return embed_rows(model, prepared_batches(model, sets, batch_size=batch_size)).cpu().numpy()
-    sets.require_inputs(model)
-    warn_of_preparation(model, sets)
-    return embed_rows(model, sets, batch_size=batch_size).cpu().numpy()
 
 
 def save_embeddings(path: Path, model: str, shapes: Sequence[ShapeFile], rows: Float[ndarray, "N d"]) -> None:

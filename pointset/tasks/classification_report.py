@@ -17,7 +17,7 @@ from pointset.evaluation.predictions import load_predictions
 from pointset.evaluation.robustness import robustness_of, robustness_table
 from pointset.viz.charts import label_axes, make_panels, plain_label, shorten
 from pointset.viz.color import FAINT, INK
-from pointset.viz.confusion import draw_confusions, stand_together
+from pointset.viz.confusion import draw_confusions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,22 +57,10 @@ def sections(results: Results) -> Iterator[Section]:
     yield Section(
         "Calibration", CALIBRATION_TEXT, reliability_section(results), "reliability", calibration_table(results)
     )
-    yield from _confusions(results)
+    best = {label: load_predictions(results.first(label)) for label in results.best(2)}
+    counts, classes = {label: run.confusion for label, run in best.items()}, next(iter(best.values())).classes
+    yield Section("Confusion matrices", CONFUSION_TEXT, draw_confusions(counts, classes), "confusion")
     yield Section("Accuracy of every class", CLASSES_TEXT, table=class_table(results))
-
-
-def _confusions(results: Results) -> Iterator[Section]:
-    """Yield the two most accurate models (first seed) in one figure, or in two sections if they are large."""
-    runs = {label: load_predictions(results.first(label)) for label in results.best(2)}
-    classes = next(iter(runs.values())).classes
-    counts = {label: run.confusion for label, run in runs.items()}
-    if len(counts) == 1 or stand_together(classes):
-        yield Section("Confusion matrices", CONFUSION_TEXT, draw_confusions(counts, classes), "confusion")
-        return
-    for place, (label, matrix) in enumerate(counts.items(), 1):
-        figure = draw_confusions({label: matrix}, classes)
-        text = CONFUSION_TEXT if place == 1 else ""
-        yield Section(f"Confusion matrix of {label}", text, figure, f"confusion-{place}")
 
 
 def calibration_table(results: Results) -> Table:

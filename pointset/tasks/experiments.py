@@ -216,20 +216,16 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
         >>> experiment.labels, experiment.seeds, experiment.recipe.epochs
         (['rff-max', 'isab16-pma'], (0,), 5)
     """
-    saved = (Path(path) / EXPERIMENT).exists()
-    content = _read_saved(Path(path)) if saved else read_content(path)
+    if saved := (Path(path) / EXPERIMENT).exists():
+        load_files()
+        content = records.read_json(Path(path) / EXPERIMENT, "give the options again", dict[str, Any])
+    else:
+        content = read_content(path)
     try:
         experiment = experiment_from(content, whole=saved)
     except PointsetError as error:
         raise PointsetError(f"{path}: {error}") from error
     return experiment.changed(**changes) if changes else experiment
-
-
-def _read_saved(folder: Path) -> dict[str, Any]:
-    """Return the experiment that a comparison saved in its folder, as plain data."""
-    load_files()
-    content: dict[str, Any] = records.read_json(folder / EXPERIMENT, "give the options again", dict[str, Any])
-    return content
 
 
 def read_content(path: str | Path) -> dict[str, Any]:

@@ -21,18 +21,13 @@ WIDEST_CLASS = 1.8
 """Largest width of a class name, in inches."""
 
 
-def stand_together(classes: Sequence[str]) -> bool:
-    """True if two matrices of these classes are drawn side by side."""
-    return len(classes) <= FEW_CLASSES
-
-
 def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[str]) -> Figure:
     """Draw one matrix for each model, two side by side if there are few classes.
 
     The shade of a cell is the square root of its share of the true class, so that single mistakes are visible. Its
     number is that share in per cent, if at least 1 per cent. Counts [classes, classes] have true classes as rows.
     """
-    across = 2 if stand_together(classes) and len(counts) > 1 else 1
+    across = 2 if len(classes) <= FEW_CLASSES and len(counts) > 1 else 1
     size = float(np.clip(260 / max(len(classes), 1), 4.6, 8.0))
     shown = [plain_label(shorten(name, WIDEST_CLASS, size)) for name in classes]
     numbers = next(iter(counts.values())).sum(axis=1)

@@ -1,30 +1,22 @@
-"""Experiments from files, of which all entries are used; and tables of runs and pairs that are made by hand."""
+"""Experiments from files, from flags and from folders; mistakes are found before anything is trained."""
 
-import itertools
-import math
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import fail, succeed
-from toy import write_shapes
+from toy import write, write_shapes
 
 import pointset
 from pointset import DataOptions, ModelOptions, PointsetError, Recipe
 from pointset.commands.flags import Chosen, quick_options
 from pointset.comparison import Comparison, run_experiment
 from pointset.comparison.experiment import Entry, Experiment
-from pointset.comparison.metric import Metric, Published, Row
-from pointset.comparison.ranking import NOT_SIGNIFICANT, ModelRow, Pair, Ranking
-from pointset.comparison.runs import FinishedRun, Run, claim_folder, make_runs
-from pointset.comparison.statistics import Interval
-from pointset.comparison.tables import as_latex, format_table, make_cells
+from pointset.comparison.metric import Published
+from pointset.comparison.runs import claim_folder, make_runs
 from pointset.data.cache import build
-from pointset.evaluation.costs import Cost
 from pointset.nn import AttentionOptions
 from pointset.tasks import MaxRegression, bundled_experiment, classification, experiments, task_recipe
 from pointset.tasks.bundled import Options
@@ -87,39 +79,28 @@ def test_every_entry_of_a_file_is_used(read):
 
 def test_a_model_has_the_shared_options_with_its_own_changes(read):
     found = read(WHOLE)
+    paper = AttentionOptions(form="paper", norm="none")  # here "none" is a choice; it is no value elsewhere
     assert [entry.options(found.model) for entry in found.models] == [
         ModelOptions(dim=16, layers=3),
-        ModelOptions(
-            dim=16, layers=3, attention=AttentionOptions(form="paper", norm="none")
-        ),  # one of its choices; no value elsewhere
+        ModelOptions(dim=16, layers=3, attention=paper),
         ModelOptions(dim=24, layers=None, pool_seeds="mean"),
     ]
-    runs = {run.model: run for run in make_runs(found, Path("out"))}
-    assert runs["ISAB, pooled seeds"].entry.name == "isab4-pma"
-    assert runs["ISAB, pooled seeds"].options == ModelOptions(dim=24, pool_seeds="mean")
-    assert runs["rff-max"].options == ModelOptions(dim=16, layers=3)
 
 
 def test_the_grid_is_seed_by_seed_and_every_run_has_a_folder_of_its_own(read):
     runs = make_runs(read(WHOLE), Path("out"))
     assert [(run.seed, run.points) for run in runs[::3]] == [(3, 100), (3, 1000), (0, 100), (0, 1000)]
     assert [run.model for run in runs[:3]] == read(WHOLE).labels
-    assert [not run.experiment.task.is_tested(run.trial) for run in runs] == [True] * 6 + [False] * 6, (
-        "robustness is asked for"
-    )
-    folders = [run.folder for run in runs]
-    assert len(set(folders)) == 12
-    assert folders[0] == Path("out/runs/rff-max-n100-seed3")
-    assert folders[2] == Path("out/runs/ISAB_pooled_seeds-n100-seed3")
+    asked = [not run.experiment.task.is_tested(run.trial) for run in runs]
+    assert asked == [True] * 6 + [False] * 6, "robustness, of seed 3"
+    assert len({run.folder for run in runs}) == 12
 
 
 @pytest.mark.parametrize(
     ("entry", "label", "slug"),
     [
-        ("isab16-max+mean", "isab16-max+mean", "isab16-max+mean"),
-        ({"name": "sab-pma4", "dim": 8}, "sab-pma4 dim=8", "sab-pma4_dim=8"),
-        ({"name": "rff-max", "label": "naïve / max: 1"}, "naïve / max: 1", "naïve_max_1"),
-        ({"name": "rff-max", "label": "../up"}, "../up", ".._up"),
+        ({"name": "isab16-max+mean", "dim": 8}, "isab16-max+mean dim=8", "isab16-max+mean_dim=8"),
+        ({"name": "rff-max", "label": "../naïve / max: 1"}, "../naïve / max: 1", ".._naïve_max_1"),
         (Entry("rff-max", {}, "mine"), "mine", "mine"),
     ],
 )
@@ -189,13 +170,6 @@ def test_a_broken_file_of_parts_is_no_fault_of_the_experiment(read, tmp_path, mo
         read('models = ["rff-mine"]')
 
 
-def test_a_file_must_be_text(tmp_path):
-    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    for path, words in ((tmp_path / "binary.toml", r"binary\.toml is not a TOML file"), (tmp_path, "is a folder")):
-        with pytest.raises(PointsetError, match=words):
-            read_experiment(path)
-
-
 def compared(models=("rff-max",), **changes):
     return lambda out: pointset.compare(models, out=out, **changes)
 
@@ -215,6 +189,8 @@ def with_recipe(**changes):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
+        (lambda out: read_experiment(out.parent), "is a folder"),
+        (lambda out: read_experiment(write(out.with_suffix(".toml"), b"\xff\xfe")), r"out\.toml is not a TOML file"),
         (compared("two.toml"), "list of names.*two.toml"),
         (compared(seeds=3), r"seeds must be a list of seeds, got 3: three seeds are \(0, 1, 2\)"),
         (compared(data=[[0.0, 0.0, 0.0]]), "data must be the name of a dataset or a folder, got list: save clouds"),
@@ -237,21 +213,28 @@ FILES = sorted([*FOLDER.glob("*.toml"), *FOLDER.glob("tasks/*.toml")])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_every_model_of_every_file_can_be_built(file):
-    experiment = read_experiment(file)
-    assert experiment.title
-    task = experiment.task if None in experiment.task.sizes else experiment.task.changed(data="shapes10")
-    for entry in experiment.models:
-        small = ModelOptions.from_dict({**entry.options(experiment.model).as_dict(), "dim": 8})
-        assert task.build(entry.name, small, 0, task.sizes[0])
+def test_every_model_of_every_file_can_be_built():
+    """Each at width 8, and once if it is in several files."""
+    built = set()
+    for experiment in map(read_experiment, FILES):
+        assert experiment.title
+        task = experiment.task if None in experiment.task.sizes else experiment.task.changed(data="shapes10")
+        for entry in experiment.models:
+            small = ModelOptions.from_dict({**entry.options(experiment.model).as_dict(), "dim": 8})
+            if (key := (task.name, entry.name, repr(small))) not in built:
+                assert task.build(entry.name, small, 0, task.sizes[0])
+                built.add(key)
+    assert len(built) > 100
 
 
-@pytest.mark.parametrize("name", [*TASKS][1:])
-def test_every_set_problem_has_an_experiment_of_its_name(name):
-    file = bundled_experiment(name)
-    assert file == FOLDER / "tasks" / f"{name}.toml"
-    assert read_experiment(file).task == make_task(name)
+def test_set_problems_have_experiments_of_their_names_and_max_regression_is_as_published():
+    for name in [*TASKS][1:]:
+        assert bundled_experiment(name) == FOLDER / "tasks" / f"{name}.toml"
+        assert read_experiment(bundled_experiment(name)).task == make_task(name)
+    experiment, usual = read_experiment(bundled_experiment("max-regression")), Experiment.of(MaxRegression().task)
+    assert experiment.protocol() == usual.protocol()
+    assert (experiment.labels, experiment.seeds) == (usual.labels, (0, 1, 2, 3, 4))
+    assert experiment.published.keys() == {*usual.labels}
 
 
 def test_the_flags_of_the_main_job_begin_where_its_file_is():
@@ -289,172 +272,6 @@ def test_flags_replace_what_an_experiment_has_even_by_the_defaults_of_the_option
     assert own.changed(*chosen).recipe.train_points == (64, 100), "no larger than the evaluated sets"
 
 
-def test_max_regression_as_shipped_is_as_published():
-    experiment = read_experiment(bundled_experiment("max-regression"))
-    usual = Experiment.of(MaxRegression().task)
-    assert experiment.protocol() == usual.protocol()
-    assert (experiment.labels, experiment.seeds) == (usual.labels, (0, 1, 2, 3, 4))
-    assert experiment.published.keys() == {*usual.labels}
-
-
-METRICS = Classification().task.metrics[:-1]
-COST = Cost(multiply_adds=12_340_000, latency_ms=0.456)
-
-
-def finished(model: str, points: int | None, seed: int, *result) -> Run:
-    return Run(None, Entry("rff-max", {}, model), points, seed, Path(), result=FinishedRun(*result))
-
-
-def run(model: str, accuracy: float, points: int = 24, seed: int = 0) -> Run:
-    values = (accuracy, accuracy / 2, 1.5, 0.25, 0.125, 0.0625)
-    metrics = {metric.name: value for metric, value in zip(METRICS, values, strict=True)}
-    return finished(model, points, seed, metrics, 1234, 3.0 + seed, 2, 60)
-
-
-def pair(first: str, second: str, difference: float, p: float | None, p_runs: float | None = None) -> Pair:
-    interval = None if p is None else Interval(difference - 0.02, difference + 0.01)
-    return Pair(first, second, difference, 0.1, interval, p, p_runs)
-
-
-def ranking_of(runs: Sequence[Run], points: int | None, pairs: Sequence[Pair], metric: Metric) -> Ranking:
-    """A ranking with these pairs; all others differ significantly."""
-    models = {one.model: one.metrics[metric.name] for one in runs if one.points == points}
-    known = {frozenset((one.first, one.second)) for one in pairs}
-    both = [(a, b) for a, b in itertools.combinations(models, 2) if frozenset((a, b)) not in known]
-    rest = [pair(a, b, models[a] - models[b], 0.001) for a, b in both]
-    count, rows = Counter(one.model for one in runs if one.points == points), []
-    for model, mean in models.items():
-        interval = metric.inside(Interval(mean - 1, mean + 1)) if count[model] > 1 else None
-        rows.append(ModelRow(model, count[model], False, mean, None, interval))
-    return Ranking(tuple(sorted(rows, key=lambda row: -metric.merit(row.mean))), (*pairs, *rest), 10, metric=metric)
-
-
-def rows_of(runs: Sequence[Run], pairs=None, costs=None, published=None) -> list[Row]:
-    return comparison_of(runs, pairs, costs, published).rows
-
-
-def comparison_of(runs: Sequence[Run], pairs=None, costs=None, published=None) -> Comparison:
-    labels, points = dict.fromkeys(one.model for one in runs), dict.fromkeys(one.points for one in runs)
-    models, seeds = [Entry("rff-max", {}, label) for label in labels], {one.seed: None for one in runs}
-    task = replace(Classification(points=tuple(points)).task, metrics=METRICS)
-    experiment = Experiment.of(task, models, seeds=tuple(seeds), published=published)
-    rankings = {size: ranking_of(runs, size, (pairs or {}).get(size, ()), METRICS[0]) for size in points}
-    return Comparison(experiment, runs, rankings, costs or {}, [], Path())
-
-
-def test_rows_are_means_with_sample_deviations():
-    runs = [run("a", 0.5, seed=0), run("a", 0.6, seed=1), run("a", 0.7, seed=2), run("b", 0.9)]
-    first, second = rows_of(runs)
-    accuracy, mean_class = first.metrics["accuracy"], first.metrics["mean_class_accuracy"]
-    assert accuracy.mean == pytest.approx(0.6)
-    assert accuracy.deviation == pytest.approx(0.1)  # divided by 2, not by 3
-    assert (mean_class.mean, mean_class.deviation) == (pytest.approx(0.3), pytest.approx(0.05))
-    assert mean_class.interval.high == pytest.approx(0.3 + 4.302653 * 0.05 / math.sqrt(3))
-    assert (first.seeds, second.seeds) == (3, 1)
-    assert second.metrics["accuracy"].deviation is None
-    assert second.metrics["mean_class_accuracy"].interval is None
-    assert columns([first, second])[:2] == ["model", "seeds"], "rows over different numbers of seeds say so"
-    assert "±" not in format_table(make_cells([first, second], METRICS)).splitlines()[-1]
-
-
-def test_differences_from_the_best():
-    """For each size separately; pairs may be given in either order."""
-    runs = [run("a", 0.5), run("b", 0.8), run("c", 0.79), run("a", 0.9, 7), run("b", 0.6, 7)]
-    pairs = {24: [pair("a", "b", -0.3, 0.01), pair("b", "c", 0.01, 0.05)], 7: [pair("a", "b", 0.3, 0.049)]}
-    rows = rows_of(runs, pairs)
-    assert [row.against_best for row in rows] == ["-30.0", "best", NOT_SIGNIFICANT, "best", "-30.0"]
-    assert [row.best for row in rows] == [False, True, False, True, False]
-    assert [row.best for row in rows_of([run("first", 0.5), run("second", 0.5)])] == [True, False]
-
-
-@pytest.mark.parametrize(("p_runs", "words"), [(0.049, "-20.0, one seed"), (0.051, "one seed")])
-def test_one_seed_is_named(p_runs, words):
-    rows = rows_of([run("a", 0.7), run("b", 0.5)], {24: [pair("a", "b", 0.2, None, p_runs)]})
-    assert [row.against_best for row in rows] == ["best", words]
-
-
-@pytest.mark.parametrize(
-    ("ours", "published", "expected"),
-    [
-        # .02^2 / 3 and .02^2 / 6 add up to .01414^2; twice that is .0283.
-        ((0.78, 0.80, 0.82), (0.772, 0.02, 6), "agrees"),
-        ((0.78, 0.80, 0.82), (0.771, 0.02, 6), "above by 2.9 (2.1 errors)"),
-        ((0.78, 0.80, 0.82), (0.828, 0.02, 6), "agrees"),
-        ((0.78, 0.80, 0.82), (0.900, 0.02, 6), "below by 10.0 (7.1 errors)"),
-        ((0.80,), (0.77, 0.01, 5), "above by 3.0 (no spread)"),  # one seed has no error to measure with
-        ((0.80, 0.80), (0.80, 0.0, 1), "agrees"),
-        ((0.80, 0.80), (0.75, 0.0, 1), "above by 5.0 (no spread)"),
-    ],
-)
-def test_the_published_value_is_compared_in_standard_errors_of_the_difference(ours, published, expected):
-    runs = [run("a", accuracy, seed=seed) for seed, accuracy in enumerate(ours)]
-    (row,) = rows_of(runs, published={"a": {24: Published(*published), 7: Published(0.1, 0.1, 1)}})
-    found = row.metrics["accuracy"]
-    assert (found.published, found.against_published(METRICS[0])) == (Published(*published), expected)
-
-
-def columns(rows: Sequence[Row], metrics: Sequence[Metric] = METRICS, **options) -> list[str]:
-    return [*make_cells(rows, metrics, **options)[0]]
-
-
-def test_the_table_leaves_out_what_says_nothing():
-    alone = ["model", "accuracy %", "mean-class %", "log loss", "ECE %", "parameters", "train s"]
-    assert columns(rows_of([run("a", 0.5)])) == alone
-    assert columns(rows_of([run("a", 0.5, 24), run("a", 0.5, 7)])) == ["model", "points", *alone[1:]]
-    seeds = columns(rows_of([run("a", 0.5), run("a", 0.6, seed=1)]))
-    assert seeds == ["model", "accuracy %", "95 % interval", *alone[2:]]
-    models = columns(rows_of([run("a", 0.5), run("b", 0.5)], {24: [pair("a", "b", 0.0, 1.0)]}))
-    assert models == ["model", "accuracy %", "against the best", *alone[2:]]
-    brief = ["model", "accuracy %", "mean-class %", "ECE %", "parameters", "train s"]
-    assert columns(rows_of([run("a", 0.5)]), brief=True) == brief
-    balanced = run("a", 0.5)
-    balanced.metrics["mean_class_accuracy"] = 0.5 + 1e-15
-    assert columns(rows_of([balanced]), brief=True) == [name for name in brief if name != "mean-class %"]
-    costly = columns(rows_of([run("a", 0.5)], costs={24: {"a": COST}}))
-    assert costly == [*alone[:-1], "M mult-adds", "ms a set", "train s"]
-    published = columns(rows_of([run("a", 0.5), run("a", 0.6, seed=1)], published={"a": {24: Published(0.5, 0.1, 5)}}))
-    assert published == [*seeds[:3], "published %", "against published", *seeds[3:]]
-
-
-class Errors(MaxRegression):
-    """A task whose second metric has its own format."""
-
-    metrics = (Metric("MAE", higher_is_better=False, digits=2), Metric("worst", higher_is_better=False))
-
-
-def errors(label: str, *values: float) -> list[Run]:
-    rows = [{"MAE": value, "worst": 2 * value} for value in values]
-    return [finished(label, None, seed, row, 12, 1.0, 7, 60) for seed, row in enumerate(rows)]
-
-
-def test_a_task_says_which_way_is_better_and_how_its_metrics_are_written():
-    runs = errors("rFF + max", 0.5, 0.75) + errors("SAB + PMA", 2.5, 3.5)
-    published = {"SAB + PMA": {"worst": Published(5.0, 0.25, 5)}}
-    experiment = Experiment.of(Errors().task, seeds=(0, 1), published=published)
-    pairs = [pair("rFF + max", "SAB + PMA", -2.375, 0.01)]
-    ranking = ranking_of(runs, None, pairs, Errors.metrics[0])
-    rows = Comparison(experiment, runs, {None: ranking}, {}, [], Path()).rows
-    assert [(row.best, row.against_best) for row in rows] == [(True, "best"), (False, "+2.38")]
-    assert rows[0].metrics["MAE"].interval.low < 0, "no share: it is not cut off at 0"
-    both = ["MAE", "MAE 95 % interval", "against the best", "worst", "worst 95 % interval", "worst published"]
-    assert columns(rows, Errors.metrics) == ["model", *both, "worst against published", "parameters", "train s"]
-    assert "worst 95 % interval" not in columns(rows, Errors.metrics, brief=True)
-    table = format_table(make_cells(rows, Errors.metrics))
-    assert "3.00 ± 0.71" in table
-    assert "5.0000 ± 0.2500" in table
-    assert "agrees" in table
-
-
-def test_latex_aligns_numbers_and_escapes_names() -> None:
-    row = {"model": "a_b 50 %", "accuracy %": "90.1 ± 0.2", "against the best": "-1.5"}
-    table = as_latex([row, row | {"model": "[x]"}])
-    lines = [" ".join(line.split()) for line in table.splitlines()]
-    assert lines[0] == r"\begin{tabular}{lrl}"
-    assert lines[2] == r"model & accuracy \% & against the best \\"
-    assert lines[4] == r"a\_b 50 \% & 90.1 $\pm$ 0.2 & $-$1.5 \\"
-    assert lines[5].startswith("{}[x] &")  # an option of the line before, if nothing stood between them
-
-
 @pytest.fixture
 def started(monkeypatch):
     """The experiments that the command and the function `compare` would run."""
@@ -490,32 +307,11 @@ def test_a_folder_of_a_comparison_is_read_with_its_own_options(started, capsys, 
         assert started.pop().as_dict() == whole.as_dict()
     fail(capsys, "compare", "--out", tmp_path, "--seeds", "0", "1", "4")
     assert started.pop().as_dict() == whole.changed(seeds=(0, 1, 4)).as_dict()
+    with pytest.raises(PointsetError, match=r"holds another comparison .*: give another folder$"):
+        claim_folder(whole.changed(recipe=Recipe()), tmp_path, {})  # no advice to delete results
     problem = Experiment.of(MaxRegression().task, ["rff-max"], published={"rff-max": {"MAE": (1.0, 0.1, 5)}})
     claim_folder(problem, tmp_path / "problem", {None: {}})
     assert read_experiment(tmp_path / "problem").as_dict() == problem.as_dict()
-
-
-def test_another_protocol_is_refused_without_the_advice_to_delete_results(tmp_path):
-    whole = experiments.default_experiment("parts", ["rff-max"])
-    claim_folder(whole, tmp_path, {1024: {}})
-    with pytest.raises(PointsetError, match=r"holds another comparison .*: give another folder$"):
-        claim_folder(whole.changed(recipe=Recipe()), tmp_path, {})
-
-
-def test_the_latex_table_is_complete_and_the_figure_has_every_model():
-    comparison = comparison_of([run("a_b", 0.5), run("a_b", 0.7, seed=1), run("c", 0.9), run("c", 0.8, seed=1)])
-    text = comparison.to_latex(label="tab:parts")
-    assert text.startswith("% needs \\usepackage{booktabs}\n\\begin{table}")
-    assert text.endswith("\\end{table}\n")
-    assert "\\label{tab:parts}" in text
-    assert text.count("\\textbf{") == text.count("\\textbf{85.0 $\\pm$ 7.1}") == 1
-    caption = re.search(r"\\caption{(.*)}", text)[1]
-    assert not re.search(r"(?<!\\)[%&_#]", caption)
-    for mistake in (lambda: comparison.plot("means.pdf"), lambda: comparison.table("csv")):
-        with pytest.raises(PointsetError, match=r"savefig\(path\)|'csv': use one of latex, .* or read results.csv"):
-            mistake()
-    (axes,) = comparison.plot().axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["c", "a_b"]
 
 
 def test_a_comparison_loads_its_sets_and_checks_its_experiment_once(capsys, tmp_path, monkeypatch):

@@ -42,8 +42,9 @@ def test_curves_and_robustness_are_what_lies_in_the_folders(reported, results):
     assert list(results) == ["rff-max", ODD]
     files = [(reported.run(ODD, seed, 24).folder / "history.jsonl") for seed in (0, 3)]
     histories = [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
-    expected = [[row["validation_accuracy"] for row in rows] for rows in histories]
-    assert results.curves(ODD, "validation_accuracy") == expected
+    assert results.curves(ODD, "validation_accuracy") == [
+        [row["validation_accuracy"] for row in rows] for rows in histories
+    ]
     assert results.curves(ODD, "no such column") == []
     assert list(robustness_of(results.folders[ODD])) == [0], "seed 3 was not asked for"
 

@@ -1,5 +1,6 @@
 """Corruptions, each against its published definition."""
 
+import itertools
 import math
 
 import numpy as np
@@ -81,15 +82,14 @@ def test_the_generator_decides_everything_and_the_input_is_left_alone(name):
 
 
 @pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 100])
-def test_clouds_of_few_points_on_one_spot_or_none_at_all_are_fine(name, n):
-    for severity in SEVERITIES:
+def test_clouds_of_few_points_on_one_spot_or_none_at_all_are_fine(name):
+    for n, severity in itertools.product([1, 2, 3, 7, 16], SEVERITIES):
         changed = corrupt_sphere(clouds(2, 100)[:, :n], name, severity, seeded())
         assert changed.shape[0] == 2
         assert 1 <= changed.shape[1] <= 2 * n + 1
         assert changed.isfinite().all()
-    assert corrupt_sphere(torch.zeros(0, n, 3), name, 2, seeded()).shape[0] == 0
-    assert corrupt_sphere(torch.zeros(2, n, 3), name, 2, seeded()).isfinite().all()
+        assert corrupt_sphere(torch.zeros(2, n, 3), name, severity, seeded()).isfinite().all()
+    assert corrupt_sphere(torch.zeros(0, 7, 3), name, 2, seeded()).shape[0] == 0
 
 
 @pytest.mark.parametrize("name", EVERY)

