@@ -36,8 +36,7 @@ def embed(
     """
     import numpy as np
 
-    from pointset.evaluation.embedding import embed_files, save_embeddings
-    from pointset.evaluation.shape_files import in_folders
+    from pointset.evaluation.shape_files import embed_files, in_folders, save_embeddings
 
     start = perf_counter()
     trained = load_model(EMBEDDER if model is None else model)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from pointset.comparison.content import Results
 from pointset.comparison.metric import Row
 from pointset.comparison.ranking import Ranking
+from pointset.comparison.task import Results
 from pointset.viz.charts import (
     Dot,
     draw_frontier,

@@ -14,13 +14,12 @@ import msgspec
 import numpy as np
 from torch import nn
 
-from pointset.comparison.content import Results
 from pointset.comparison.experiment import Experiment
 from pointset.comparison.metric import Metric, Row, Size, Summary
 from pointset.comparison.ranking import Ranking, rank_models
 from pointset.comparison.runs import Run, of_size
 from pointset.comparison.tables import BOLD, as_latex, format_table, make_cells
-from pointset.comparison.task import Task
+from pointset.comparison.task import Results, Task
 from pointset.configuration import AttentionOptions
 from pointset.errors import REPEATED, PointsetError, one_line, quoted, warn_caller
 from pointset.evaluation.costs import Cost, measure_costs

@@ -10,12 +10,11 @@ import numpy as np
 from torch import nn
 
 from pointset.baselines.models import BASELINES
-from pointset.comparison.content import Results, Section
 from pointset.comparison.experiment import TomlTable, as_tuple
 from pointset.comparison.metric import Metric, Size
 from pointset.comparison.rank import PREDICTIONS_CSV
 from pointset.comparison.ranking import ACCURACY
-from pointset.comparison.task import Task, Trial
+from pointset.comparison.task import Results, Section, Task, Trial
 from pointset.configuration import PointCount, Seed, check, check_once
 from pointset.data.augmentations import recipe_augmentations
 from pointset.data.dataset import load_split

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pointset.comparison.charts import learning_curves, style
-from pointset.comparison.content import Results, Section
 from pointset.comparison.tables import Table
+from pointset.comparison.task import Results, Section
 from pointset.evaluation import calibration
 from pointset.evaluation.predictions import load_predictions
 from pointset.evaluation.robustness import robustness_of, robustness_table

@@ -74,11 +74,11 @@ class GaussianMixtures:
         return self.log_joint(X).logsumexp(dim=2).mean(dim=1)
 
 
-def draw_mixtures(sets: int, generator: torch.Generator, components: int = COMPONENTS) -> GaussianMixtures:
+def draw_mixtures(sets: int, generator: torch.Generator) -> GaussianMixtures:
     """Draw mixtures in the plane as in the paper: mu ~ U[-4, 4]^2, sigma = 0.3, pi ~ Dirichlet(1, ..., 1)."""
     # Exponential variables over their sum are Dirichlet(1, ..., 1); torch's own sampler takes no generator.
-    weights = torch.empty(sets, components).exponential_(generator=generator)
-    means = (2 * torch.rand(sets, components, DIMENSIONS, generator=generator) - 1) * SPREAD
+    weights = torch.empty(sets, COMPONENTS).exponential_(generator=generator)
+    means = (2 * torch.rand(sets, COMPONENTS, DIMENSIONS, generator=generator) - 1) * SPREAD
     return GaussianMixtures((weights / weights.sum(dim=1, keepdim=True)).log(), means, torch.full_like(means, SIGMA))
 
 

@@ -30,8 +30,8 @@ from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.options import ModelOptions
 
 Split = Literal["train", "test"]
-PIXELS = 64
-"""Numbers of an image of 8 x 8."""
+PIXELS, CLASSES = 64, 10
+"""Numbers of an image of 8 x 8, and of digits."""
 TEST_EVERY = 5
 """One of this many images is for tests."""
 SPLIT_SEED = 0x1D
@@ -52,15 +52,10 @@ class Images:
     """Grey values in [0, 1], flattened row by row."""
     labels: Int[Tensor, " N"]
 
-    @property
-    def classes(self) -> int:
-        """The number of classes; labels start at 0."""
-        return int(self.labels.max()) + 1
-
     @cached_property
     def by_class(self) -> tuple[Int[Tensor, "classes most"], Int[Tensor, " classes"]]:
         """The indices of the images of each class, padded with zeros, and the number of images of each class."""
-        rows_by_label = [(self.labels == label).nonzero()[:, 0] for label in range(self.classes)]
+        rows_by_label = [(self.labels == label).nonzero()[:, 0] for label in range(CLASSES)]
         counts = torch.tensor([len(rows) for rows in rows_by_label])
         return nn.utils.rnn.pad_sequence(rows_by_label, batch_first=True), counts
 
@@ -151,10 +146,9 @@ class Counting(ImageProblem):
     def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
         """Draw `count` sets, padded to MOST; the target has the number of classes and, for pictures, the labels."""
         sizes = torch.randint(FEWEST, MOST + 1, (count,), generator=generator)
-        most = sizes.clamp(max=images.classes)
-        classes = (torch.rand(count, generator=generator, dtype=torch.float64) * most).long() + 1
+        classes = (torch.rand(count, generator=generator, dtype=torch.float64) * sizes).long() + 1
         # The first c positions have different classes, the others random ones of these.
-        order = torch.rand(count, images.classes, generator=generator).topk(min(MOST, images.classes), dim=1).indices
+        order = torch.rand(count, CLASSES, generator=generator).topk(MOST, dim=1).indices
         again = torch.rand(count, MOST, generator=generator, dtype=torch.float64) * classes[:, None]
         position = torch.arange(MOST)
         labels = order.gather(1, torch.where(position < classes[:, None], position, again.long()))  # [count, MOST]
@@ -214,7 +208,7 @@ class Anomaly(ImageProblem):
 
     def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
         """Draw sets in random order; the target has the index of the anomaly and, for pictures, the labels."""
-        common, other = torch.rand(count, images.classes, generator=generator).topk(2, dim=1).indices.unbind(1)
+        common, other = torch.rand(count, CLASSES, generator=generator).topk(2, dim=1).indices.unbind(1)
         anomalies = torch.randint(0, MEMBERS + 1, (count,), generator=generator)
         is_anomaly = torch.arange(MEMBERS + 1) == anomalies[:, None]
         labels = torch.where(is_anomaly, other[:, None], common[:, None])

@@ -15,9 +15,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pointset.comparison.content import Results, Section
 from pointset.comparison.metric import Metric, Size
-from pointset.comparison.task import Task, Trial
+from pointset.comparison.task import Results, Section, Task, Trial
 from pointset.data.batches import epoch_generator, mixed_seed
 from pointset.errors import PointsetError, quoted
 from pointset.nn.layers import Dropout, in_evaluation_mode

@@ -19,9 +19,8 @@ from pointset.data.axes import UP_TO_Z, rotate_up
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.evaluation import Evaluation
 from pointset.evaluation.calibration import brier_score, fit_temperature, probabilities, reliability
-from pointset.evaluation.embedding import embed_files
 from pointset.evaluation.predictions import validation_temperature
-from pointset.evaluation.shape_files import Failure, accuracy_of, guess
+from pointset.evaluation.shape_files import Failure, accuracy_of, embed_files, guess
 from pointset.zoo import classifiers
 from pointset.zoo.predicting import Prediction
 

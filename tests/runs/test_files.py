@@ -28,9 +28,8 @@ from pointset.comparison.results import as_dict, gather, origins
 from pointset.comparison.runs import check_folder, make_runs
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.reload import load_like
-from pointset.evaluation.embedding import save_embeddings
 from pointset.evaluation.predictions import validation_temperature
-from pointset.evaluation.shape_files import Guess, write_guesses
+from pointset.evaluation.shape_files import Guess, save_embeddings, write_guesses
 from pointset.runs import atomic, records
 from pointset.runs.atomic import check_writable, new_folder, write_atomically
 from pointset.runs.files import read_file

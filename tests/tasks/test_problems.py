@@ -33,7 +33,7 @@ from pointset.tasks.clustering import (
     mean_log_likelihood,
     mixture_of,
 )
-from pointset.tasks.digits import Images, digits, poisson_loss
+from pointset.tasks.digits import digits, poisson_loss
 from pointset.tasks.max_regression import MaxRegression
 from pointset.tasks.set_problem import row_options, task_recipe
 from pointset.training.checkpoints import RunFolder
@@ -103,10 +103,6 @@ def test_sets_to_count_have_as_many_classes_as_they_say_uniform_below_their_size
         shares = torch.bincount(of_size, minlength=11)[1 : size + 1] / len(of_size)
         assert shares.tolist() == pytest.approx([1 / size] * size, abs=5 * math.sqrt(1 / size / 700))
         assert of_size.max() == size
-    few = Images(torch.rand(9, 4), torch.tensor([0, 1, 2] * 3))
-    batch = COUNTING.draw_sets(few, 500, epoch_generator(1, 0))
-    assert set(batch.target["count"].tolist()) == {1, 2, 3}
-    assert classes_of(batch) == batch.target["count"].tolist()
 
 
 def test_images_are_those_of_their_labels_and_of_their_split():

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pointset.comparison.charts import draw_matrix, pareto
-from pointset.comparison.content import Results, Section
 from pointset.comparison.results import Comparison, origins
 from pointset.comparison.runs import of_size
 from pointset.comparison.tables import is_words, make_cells
+from pointset.comparison.task import Results, Section
 from pointset.runs import records
 from pointset.runs.provenance import command
 
