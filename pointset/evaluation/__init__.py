@@ -5,6 +5,7 @@ from pointset.evaluation.corruptions import CORRUPTIONS, Corruption, corrupt, li
 from pointset.evaluation.costs import Cost, measure_costs
 from pointset.evaluation.predictions import Evaluation, evaluate
 from pointset.evaluation.robustness import Robustness, accuracy_by_size, corrupted_sets, robustness, robustness_table
+from pointset.evaluation.shape_files import embed
 from pointset.evaluation.symmetry import Symmetry, check_symmetry
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "check_symmetry",
     "corrupt",
     "corrupted_sets",
+    "embed",
     "evaluate",
     "fit_temperature",
     "list_corruptions",

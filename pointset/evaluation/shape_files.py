@@ -10,15 +10,17 @@ from typing import Any, TypeVar
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
-from torch import Tensor
+from torch import Tensor, nn
 
 from pointset.data.axes import FileUp
 from pointset.data.catalogue.folders import ShapeFile, list_shapes
+from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line
+from pointset.evaluation.predictions import warn_of_preparation
 from pointset.runs.atomic import checked_suffix, write_atomically
 from pointset.runs.spreadsheets import as_csv
 from pointset.zoo.classifiers import Classifier
-from pointset.zoo.predicting import SETS_AT_ONCE, Prediction, embed_rows, padded_batches, predict
+from pointset.zoo.predicting import SETS_AT_ONCE, Prediction, embed_rows, padded_batches, predict, prepared_batches
 
 BEST = 5
 """Number of classes listed for each shape."""
@@ -159,6 +161,34 @@ def for_prepared(
         results = iter(compute(*zip(*usable, strict=True)) if usable else ())
         for points in prepared:
             yield points if isinstance(points, Failure) else next(results)
+
+
+def embed(model: nn.Module, sets: Any, *, batch_size: int = SETS_AT_ONCE) -> Float[ndarray, "N d"]:
+    """Embed point sets with a trained model; see `Classifier.embed`.
+
+    Args:
+        model: a model of the zoo, on the device that is to compute.
+        sets: `PointSets`, whose fixed subsets are embedded; or clouds as `model.predict` takes them.
+        batch_size: sets at a time.
+
+    Returns:
+        float32 [N, d], in the order of the sets; d depends on the model.
+
+    Raises:
+        InputError: the model has no encoder with a pooling, or these are not clouds.
+        PointsetError: the sets have another number of inputs per point than the model takes.
+
+    Example:
+        >>> pointset.evaluation.embed(model, test).shape
+        (8, 16)
+    """
+    if not isinstance(sets, PointSets):
+        if not isinstance(model, Classifier):
+            raise PointsetError(f"model must be a model of the zoo, got a {type(model).__name__}")
+        return embed_rows(model, prepared_batches(model, sets, batch_size=batch_size)).cpu().numpy()
+    sets.require_inputs(model)
+    warn_of_preparation(model, sets)
+    return embed_rows(model, sets, batch_size=batch_size).cpu().numpy()
 
 
 def embed_files(

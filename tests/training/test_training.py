@@ -219,8 +219,9 @@ def test_sets_in_another_frame_than_those_of_the_training_are_told_of(train):
     model, other = pointset.fit(small(), train, SHORT, progress=False).model, copy.copy(train)
     pointset.evaluate(model, train)
     other.options = replace(train.options, normalize="none")
-    with pytest.warns(UserWarning, match="normalize='none', and the model was trained with"):
-        pointset.evaluate(model, other)
+    for function in (pointset.evaluate, pointset.evaluation.embed):
+        with pytest.warns(UserWarning, match="normalize='none', and the model was trained with"):
+            function(model, other)
 
 
 def test_a_loss_that_is_not_finite_asks_for_a_lower_learning_rate(train):
