@@ -294,10 +294,9 @@ def test_fine_tuning_keeps_the_scale_and_turns_the_inputs_to_the_axis_of_the_set
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("suffix", "kind"), [(".pt2", "upright"), (".onnx", "invariant")])
-def test_exported_files_take_bare_points(suffix: str, kind: str, tmp_path: Path) -> None:
-    model = network("rff-pma", kind).eval()
-    assert pointset.export_model(model, tmp_path / f"model{suffix}", mask=True) < 1e-3
+def test_an_exported_file_takes_bare_points(tmp_path: Path) -> None:
+    model = network("rff-pma", "invariant").eval()
+    assert pointset.export_model(model, tmp_path / "model.onnx", mask=True) < 1e-3
 
 
 @pytest.mark.parametrize(
