@@ -144,7 +144,7 @@ def test_each_file_is_opened_once_to_be_classified(tmp_path, monkeypatch):
         "FIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nWIDTH 2\nHEIGHT 1\nDATA ascii\n0 0 0\n1 1 1\n"
     )
     model = pointset.create_model("rff-max", classes=2, dim=8)
-    model.classes = ["a", "b"]
+    model.classes, model.preparation = ["a", "b"], Preparation(points=16)
     shapes = in_folders([tmp_path])
     opened, usual_open = Counter[str](), open
 

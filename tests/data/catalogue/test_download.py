@@ -21,6 +21,7 @@ from pointset.data import load_card
 from pointset.data.catalogue import download as fetching
 from pointset.data.catalogue.cards import Download
 from pointset.data.catalogue.download import download, fetch, unpack
+from pointset.runs import files
 
 CONTENT = np.random.default_rng(0).bytes(3_000_000)
 RIGHT = Download(size=len(CONTENT), sha256=hashlib.sha256(CONTENT).hexdigest(), md5=hashlib.md5(CONTENT).hexdigest())
@@ -168,15 +169,16 @@ def linked(folder: Path, kind: bytes, target: str) -> Path:
 @pytest.mark.parametrize(
     ("pack", "words"),
     [
-        (partial(zipped, files={"Set/zeros.bin": bytes(80 << 20)}), "unpacks to 83,886,080: get it from its source"),
-        (partial(tarball, files={"Set/zeros.bin": bytes(80 << 20)}), "unpacks to 83,886,080: get it from its source"),
+        (partial(zipped, files={"Set/zeros.bin": bytes(1 << 20)}), "unpacks to 1,048,576: get it from its source"),
+        (partial(tarball, files={"Set/zeros.bin": bytes(1 << 20)}), "unpacks to 1,048,576: get it from its source"),
         (damaged_zip, "cannot be unpacked .*: delete it and fetch it again"),
         (partial(linked, kind=tarfile.SYMTYPE, target="/etc/passwd"), "cannot be unpacked .*link"),
         (partial(linked, kind=tarfile.LNKTYPE, target="../x"), "cannot be unpacked .*link"),
         (partial(linked, kind=tarfile.FIFOTYPE, target=""), "cannot be unpacked .*link"),
     ],
 )
-def test_a_wrong_archive_is_named_and_nothing_of_it_stays(tmp_path, pack, words):
+def test_a_wrong_archive_is_named_and_nothing_of_it_stays(tmp_path, monkeypatch, pack, words):
+    monkeypatch.setattr(files, "SMALL", 1 << 16)
     path = pack(tmp_path)
     with pytest.raises(PointsetError, match=rf"{path.name} .*{words}"):
         unpack(path, tmp_path / "Set")
