@@ -144,7 +144,7 @@ PROGRAMS = {
         "from pointset.data import read_mesh, Mesh, MeshError, sample_points, list_cards",
         (*HEAVY, "torch"),
     ),
-    "lists and verdicts": (
+    "lists and rankings": (
         "import pointset; from pointset.cli import main\n"
         "pointset.rank({'item': [0, 1], 'label': [3, 5], 'prediction': ['3', '4']})\n"
         "main(['zoo', '--pretrained']); main(['zoo', 'rff-pma4.modelnet40-1024'])",
@@ -320,7 +320,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", fuzz.MESHES + fuzz.CLOUDS)
 def test_damaged_files_are_refused_or_read_as_by_others(kind: str) -> None:
-    counts = fuzz.judge_kind(kind, 40, seed=0)
+    counts = fuzz.check_kind(kind, 40, seed=0)
     assert counts["WRONG"] == counts["CRASH"] == 0
     assert counts["refused"] > 10
 

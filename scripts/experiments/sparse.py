@@ -7,7 +7,6 @@ Training from scratch at a low temperature is slow, because few points have a no
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import cyclopts
 import torch
@@ -34,8 +33,8 @@ def train_on(
     description = model.description
     sparser = create_model(model.spec.name, model.classes, model.spec.options, temperature=temperature)
     sparser.load_state_dict(model.state_dict())
-    changes: dict[str, Any] = {"epochs": epochs, "learning_rate": learning_rate}
-    recipe = Recipe(**description["recipe"] | changes | ({} if points is None else {"train_points": points}))
+    changes = {"epochs": epochs, "learning_rate": learning_rate} | ({"train_points": points} if points else {})
+    recipe = Recipe(**description["recipe"] | changes)
     fit(sparser, load_like(description["data"], "train"), recipe, run=run)
 
 
