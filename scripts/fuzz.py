@@ -28,7 +28,7 @@ app = cyclopts.App(name="fuzz.py", help=__doc__, result_action="return_value")
 MESHES = ("off", "obj", "stl", "stl_ascii", "ply", "ply_ascii", "glb")
 CLOUDS = ("npy", "xyz", "pcd", "pcd_ascii", "ply_points")
 _process = ProcessPoolExecutor(1)
-VERDICTS = ("refused", "as others", "alone", "WRONG", "CRASH")
+OUTCOMES = ("refused", "as others", "alone", "WRONG", "CRASH")
 
 
 @app.default
@@ -41,16 +41,16 @@ def fuzz(*, files: int = 200, seed: int = 0, show: bool = False) -> int:
         show: print a path to which each file is copied that crashes a reader or is read wrong.
     """
     bad = 0
-    print("| kind |", " | ".join(VERDICTS), "|")
+    print("| kind |", " | ".join(OUTCOMES), "|")
     for kind in MESHES + CLOUDS:
-        counts = judge_kind(kind, files, seed, show)
-        print(f"| {kind} |", " | ".join(str(counts[verdict]) for verdict in VERDICTS), "|", flush=True)
+        counts = check_kind(kind, files, seed, show)
+        print(f"| {kind} |", " | ".join(str(counts[name]) for name in OUTCOMES), "|", flush=True)
         bad += counts["CRASH"] + (counts["WRONG"] > files / 1000)
     return int(bad > 0)
 
 
-def judge_kind(kind: str, files: int, seed: int, show: bool = False) -> Counter[str]:
-    """Return how often each of `VERDICTS` occurs for files of one kind.
+def check_kind(kind: str, files: int, seed: int, show: bool = False) -> Counter[str]:
+    """Return how often each of `OUTCOMES` occurs for files of one kind.
 
     Raises:
         AssertionError: an undamaged file is not read, or is read differently from all other libraries.
@@ -62,9 +62,9 @@ def judge_kind(kind: str, files: int, seed: int, show: bool = False) -> Counter[
         for _ in range(files):
             write(kind, path, rng)
             content = path.read_bytes()
-            assert verdict(kind, path) in ("as others", "alone"), f"an undamaged {kind} file is read wrong"
+            assert outcome(kind, path) in ("as others", "alone"), f"an undamaged {kind} file is read wrong"
             path.write_bytes(damaged(content, rng))
-            found = verdict(kind, path)
+            found = outcome(kind, path)
             counts[found] += 1
             if show and found in ("WRONG", "CRASH"):
                 kept = Path(tempfile.gettempdir()) / f"fuzz-{kind}-{sum(counts.values())}{path.suffix}"
@@ -114,8 +114,8 @@ def damaged(content: bytes, rng: np.random.Generator) -> bytes:
     return bytes(changed)
 
 
-def verdict(kind: str, path: Path) -> str:
-    """Return the one of `VERDICTS` that holds for a file."""
+def outcome(kind: str, path: Path) -> str:
+    """Return the one of `OUTCOMES` that holds for a file."""
     try:
         own = corners(read_mesh(path)) if kind in MESHES else read_cloud(path).points.astype(np.float64)
     except PointsetError as error:

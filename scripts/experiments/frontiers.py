@@ -99,20 +99,15 @@ class Figure:
         """A dot for each row with one of these numbers of points."""
         shown = [row for row in all_rows(saved) if self.results is None or row.experiment in self.results]
         costs = [(row, self.cost(row)) for row in shown if row.points in sizes]
-        rows = [row for row, cost in costs if cost is not None]
-        labels = Counter(map(short_label, rows))
-        colors, markers = parts_of(saved)
-        return [
-            Dot(
-                short_label(row) + (f" ({row.experiment})" if labels[short_label(row)] > 1 else ""),
-                self.cost(row) or 0.0,
-                100 * row.mean,
-                100 * bar(row)[0],
-                100 * bar(row)[1],
-                {"color": colors[row.parts[0]], "marker": markers[row.parts[1]]},
-            )
-            for row in rows
-        ]
+        labels = Counter(short_label(row) for row, cost in costs if cost is not None)
+        (colors, markers), dots = parts_of(saved), list[Dot]()
+        for row, cost in costs:
+            if cost is not None:
+                name = short_label(row) + (f" ({row.experiment})" if labels[short_label(row)] > 1 else "")
+                low, high = (row.low, row.high) if row.seeds >= SEEDS else (row.mean, row.mean)
+                style = {"color": colors[row.parts[0]], "marker": markers[row.parts[1]]}
+                dots.append(Dot(name, cost, 100 * row.mean, 100 * low, 100 * high, style))
+        return dots
 
     def front(self, saved: Mapping[str, Saved], sizes: tuple[int, ...]) -> list[Dot]:
         """The Pareto front of the dots above `FLOOR`, in the order of increasing cost."""
@@ -122,11 +117,6 @@ class Figure:
         """Digest of the values that the figure shows."""
         shown = {title: [asdict(dot) for dot in self.dots(saved, sizes)] for title, sizes in SIZES.items()}
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:16]
-
-
-def bar(row: SavedRow) -> tuple[float, float]:
-    """Ends of the 95 % interval of a row; both are the mean if it has fewer than `SEEDS` seeds."""
-    return (row.low, row.high) if row.seeds >= SEEDS else (row.mean, row.mean)
 
 
 FIGURES = {
