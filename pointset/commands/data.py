@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import App
@@ -16,18 +16,13 @@ from pointset import viz
 from pointset.commands.flags import Flags, out_file
 from pointset.commands.terminal import Result, Table
 from pointset.configuration import COMMON, Seed
+from pointset.data.axes import FileUp
 from pointset.errors import PointsetError, counted, escaped
 from pointset.runs.atomic import write_atomically
 from pointset.runs.spreadsheets import as_csv
 
 FINDINGS_SHOWN = 10
 """Findings of each kind that are printed."""
-POSES = {
-    "aligned": ("shapes of a class have common axes", "center-standardize"),
-    "upright": ("shapes of a class differ by rotations about the vertical axis", "upright-axes"),
-    "any": ("shapes of a class are rotated in all directions", "principal-axes"),
-}
-"""Description of each pose, and the normalisation for it."""
 app = App(
     name="data",
     help_format="markdown",
@@ -53,7 +48,7 @@ def show(
     /,
     *,
     output: Annotated[Path | None, out_file("a picture", ".png", ".svg")] = None,
-    up: Literal["y", "z", "auto"] = "auto",
+    up: FileUp = "auto",
     labels: str | None = None,
     write_labels: Annotated[Path | None, out_file("a table", ".csv", names=None)] = None,
 ) -> Result:
@@ -89,7 +84,7 @@ def check(
     /,
     *,
     output: Annotated[Path | None, out_file("a table", ".csv")] = None,
-    up: Annotated[Literal["y", "z", "auto"], COMMON] = "auto",
+    up: Annotated[FileUp, COMMON] = "auto",
     labels: str | None = None,
     seed: Seed = 0,
 ) -> Result:
@@ -140,19 +135,16 @@ def check(
 
 def _look(data: str, output: Path | None, up: str, labels: str | None) -> Result:
     """Count the shapes and draw a few of them."""
-    from pointset.data.axes import recommend_pose
-    from pointset.data.cache.inspection import PER_CLASS, look_at
+    from pointset.data.cache.inspection import look_at
     from pointset.data.catalogue.locate import home, make_folder
 
     overview, samples = look_at(data, up=up, labels=labels)
     names, clouds = zip(*samples, strict=True)
-    shown = [row for row, name in enumerate(names) if names[:row].count(name) < PER_CLASS]
-    axis = overview["up"]
     title = f"{overview['name']}: drawn with {overview['up'].upper()} up"
-    drawn, called = [clouds[row] for row in shown], [names[row] for row in shown]
-    picture = viz.draw_clouds(drawn, names=called, camera=viz.Camera(up=axis), title=title, columns=8)
+    camera = viz.Camera(up="y" if overview["up"] == "y" else "z")
+    picture = viz.draw_clouds(clouds, names=names, camera=camera, title=title, columns=8)
     path = viz.save(picture, output or make_folder(home() / "cache") / f"{overview['name']}.png", dpi=100)
-    overview |= {"pose": recommend_pose([*zip(names, clouds, strict=True)], axis), "picture": str(path)}
+    overview |= {"picture": str(path)}
     return Result(overview, *_in_words(overview))
 
 
@@ -176,11 +168,8 @@ def _in_words(overview: dict[str, Any]) -> Iterator[str]:
     splits = ", ".join(f"{count:,} {split}" for split, count in overview["splits"].items())
     yield f"splits: {splits}; {overview['split_rule']}"
     differ = "; the types differ: do all shapes of the picture stand upright?" if overview["up_differs"] else ""
-    assumed = f" (assumed from the file type; set it with --up y or --up z{differ})" if overview["up_assumed"] else ""
+    assumed = f" (assumed from the file type; or set --up{differ})" if overview["up_assumed"] else ""
     yield f"up: {overview['up']}{assumed}"
-    if overview["pose"] is not None:
-        seen, normalize = POSES[overview["pose"]]
-        yield f"pose: {seen}; train with --normalize {normalize}"
     yield f"picture of a few shapes of each class: {overview['picture']}"
 
 

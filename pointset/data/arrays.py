@@ -76,6 +76,7 @@ def from_arrays(
     clouds = _clouds(X)
     count = len(clouds)
     check("split", split, str)
+    check("up", up, Axis)
     labels, class_names = _labels(y, count, classes)
     shape_names = [f"{index:06}" for index in range(count)] if names is None else list(names)
     check("names", shape_names, Sequence[str])

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from pointset.arguments import explained
 from pointset.configuration import COMMON, Count, LocalFeatures, PointCount, PositiveShare, Seed
-from pointset.data.axes import Axis, usual_up
+from pointset.data.axes import Axis, FileUp, usual_up
 from pointset.data.outliers import OutlierOptions
 from pointset.data.readers.formats import suffix_of
 from pointset.data.unusable import OnError
@@ -21,7 +21,7 @@ NORMALS = "normals"
 """The feature that is a direction, and rotates with the shape."""
 CLOUD_POINTS = 1024
 """Points of the cloud whose neighbourhoods are described, where a shape has as many: they depend on the density."""
-DERIVED = ("kinds", "inputs", "local_features", "least")
+DERIVED = ("kinds", "files_up", "inputs", "local_features", "least")
 """Fields of a preparation that follow from the data, the model and the training."""
 TABLES = ("labels", "groups", "without")
 """Options that are paths of tables; groups may be something else."""
@@ -49,7 +49,9 @@ class Preparation(OutlierOptions):
     up: Axis = "z"
     """The upward axis of the sets."""
     kinds: Annotated[tuple[str, ...], _DERIVED] = ()
-    """Suffixes of files whose upward axis is that of the sets; others have the usual axis of their format."""
+    """Suffixes of the training files, which have one upward axis; others have the usual axis of their format."""
+    files_up: Annotated[FileUp | None, _DERIVED] = None
+    """Upward axis of the training files, if it is neither y nor z: their points are rotated to Z up."""
     features: tuple[str, ...] = ()
     """Point features beside the coordinates: "normals" (from meshes or files); for point clouds also "colors",
     "columns" (numbers without names), or fields by name: intensity,return_number."""
@@ -100,9 +102,10 @@ class Preparation(OutlierOptions):
         """Points among which neighbours are searched, and of which a set is a part."""
         return self.points if self.local_features == "none" else max(self.points, CLOUD_POINTS)
 
-    def usual_up(self, name: str) -> Axis:
+    def usual_up(self, name: str) -> FileUp:
         """Return the assumed upward axis of a file that does not declare one."""
-        return self.up if suffix_of(name) in self.kinds else usual_up([name]) or self.up
+        of_training = self.files_up or self.up
+        return of_training if suffix_of(name) in self.kinds else usual_up([name]) or of_training
 
 
 @explained
@@ -119,8 +122,9 @@ class DataOptions(Preparation):
         pointset.errors.PointsetError: points must be a whole number from 1 to 10,000,000, got 0
     """
 
-    up: Annotated[Literal["y", "z", "auto"], COMMON] = "auto"  # type: ignore[assignment]
-    """Axis that points up; "auto" is the card's, or for a folder y for OBJ, GLB and glTF, otherwise z."""
+    up: Annotated[FileUp, COMMON] = "auto"  # type: ignore[assignment]
+    """Axis that points up in the files; "auto" is the card's, or for a folder y for OBJ, GLB and glTF, otherwise z.
+    Files with another axis than y or z are rotated to Z up. Write --up=-y for a negative axis."""
     data_seed: Seed = 0
     """Seeds caches and fixed test subsets."""
     split_seed: Seed = 0

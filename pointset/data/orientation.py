@@ -23,10 +23,9 @@ def with_axis(options: DataOptions, names: Sequence[str], card: Card | None, fol
     suffixes = {suffix_of(name) for name in names} & SHAPE_SUFFIXES
     if options.up != "auto" or card:
         axis = card.up if card and options.up == "auto" else options.up
-        # DAE files state their axis, and are read with Z up.
-        return dataclasses.replace(
-            options, up=axis, kinds=tuple(sorted(suffixes - ({".dae"} if axis == "y" else set())))
-        )
+        kinds = suffixes if axis == "z" else suffixes - {".dae"}  # which state their axis, and are read with Z up
+        options = dataclasses.replace(options, up=axis, kinds=tuple(sorted(kinds)))
+        return options if axis in ("y", "z") else dataclasses.replace(options, up="z", files_up=axis)
     up: Axis = usual_up(names) or "z"
     upright = sorted(suffix for suffix in suffixes if USUAL_AXES.get(suffix) == "y")
     if upright:
@@ -48,6 +47,6 @@ def rotated_cache(cache: PointCache, axes: Sequence[str], up: str) -> PointCache
         rows = np.repeat([axis == now for axis in axes], cache.sizes)
         for name in {"points", "normals"} & {*columns}:
             flat = np.array(columns[name]).reshape(-1, 3)
-            flat[rows] = rotate_up(flat[rows], now, "y" if up == "y" else "z")
+            flat[rows] = rotate_up(flat[rows], now, up)
             columns[name] = flat.reshape(columns[name].shape)
     return cache.with_columns(columns)

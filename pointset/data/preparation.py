@@ -17,7 +17,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from pointset.data.axes import Axis, check_up, rotate_up
+from pointset.data.axes import Axis, FileUp, check_up, rotate_up
 from pointset.data.local_feature_cache import stored_local_features
 from pointset.data.normalize import is_standardized, normalize_rows
 from pointset.data.options import Preparation
@@ -61,9 +61,9 @@ def prepare(
         preparation: that of the training, such as `model.preparation`.
         points: most points of the set; None means those of the preparation.
         seed: seed of the points.
-        up: the shape's upward axis. "auto" or None means: that of the sets, if files of the same format have it; else
-            that which a DAE file states, or the usual one of the format (y for OBJ, GLB and glTF, z for 3MF); else that
-            of the sets.
+        up: the shape's upward axis. "auto" or None means: of a file, that of the training files, if they have its
+            format; else that which a DAE file states, or the usual one of the format (y for OBJ, GLB and glTF, z for
+            3MF); else that of the training files. Of an array, that of the sets.
         remove_outliers: remove outliers of a cloud that is not an array; None means as in training.
         name: of the shape, for warnings; None means its path.
 
@@ -163,10 +163,10 @@ def _as_cloud(shape: Any, wanted: Preparation) -> Cloud:
     return require_cloud(table[:, :first], table[:, first:] if wanted.inputs > first else None)
 
 
-def _file_up(path: Path, wanted: Preparation) -> Axis:
-    """Return the assumed upward axis of a file, with a UserWarning if it differs from that of the sets."""
+def _file_up(path: Path, wanted: Preparation) -> FileUp:
+    """Return the assumed upward axis of a file, with a UserWarning if it differs from that of the training."""
     usual = wanted.usual_up(str(path))
-    if usual != wanted.up:
+    if usual not in (wanted.up, wanted.files_up):
         warn_of_rotation(f"{path.suffix.lower()} files usually have", wanted.up)
     return usual
 

@@ -79,7 +79,8 @@ def load_like(
         raise
     if sets.source == source:
         return sets
-    rotated = [name for name in sets.point_cache.names if (now or options.usual_up(name)) != options.up]
+    usual = options.up, options.files_up
+    rotated = [name for name in sets.point_cache.names if (now or options.usual_up(name)) not in usual]
     if rotated and direction is None:
         kind = f"{sets.source} has" if of_card else f"{suffix_of(rotated[0])} files usually have"
         warn_of_rotation(kind, sets.up)

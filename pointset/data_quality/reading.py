@@ -77,7 +77,7 @@ def read_shapes(
                 failures |= error.failures
                 continue
             failures |= loaded.point_cache.skipped
-            options = dataclasses.replace(options, up=loaded.options.up)
+            options = dataclasses.replace(options, up=loaded.options.files_up or loaded.options.up)
             sets.append(loaded)
     if not sets:
         raise PointsetError(f"{folder}: no shape can be read: {next(iter(failures.values()), 'it has no shape')}")

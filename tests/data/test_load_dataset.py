@@ -57,7 +57,7 @@ ZIP = r"{home}/datasets.*https?://\S+\.zip"
     [
         ("release", {"points": 99}, "points=99 is more than the 23 that release holds"),
         ("release", {"split": "validation"}, "validation_files.txt is missing"),
-        ("release", {"up": "x"}, "up must be .*'y', 'z'.*'x'"),
+        ("release", {"up": "w"}, "up must be .*'x', 'y', 'z'.*'w'"),
         ("release", {"sampler": "poisson"}, "sampled points already.*'poisson'"),
         ("modelnet41", {}, "'modelnet41' is neither a folder nor.*modelnet40"),
         (Path("modelnet40"), {}, "'modelnet40' is neither"),  # a path is never a card

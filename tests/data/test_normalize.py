@@ -1,4 +1,4 @@
-"""Normalisations against their formulas, turns to the axes of shapes, and the advice of a pose."""
+"""Normalisations against their formulas, turns to the axes of shapes."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from torch import Tensor
 
 import pointset
 from pointset.data import normalize_points
-from pointset.data.axes import recommend_pose
 from pointset.data.normalize import NORMALIZATIONS, half_turns, is_standardized
 from pointset.data.rotations import rotate_by_one_of
 
@@ -137,22 +136,3 @@ def test_sets_are_rotated_to_their_axes(normalize, up, clouds_folder):
     torch.testing.assert_close(normalize_points(sets.points, normalize, up=up), sets.points, atol=1e-4, rtol=0)
     with pytest.raises(pointset.PointsetError, match="normals"):
         pointset.DataOptions(normalize=normalize, features="normals")
-
-
-@pytest.mark.parametrize("up", ["z", "y"])
-@pytest.mark.parametrize("pose", ["aligned", "upright", "any"])
-def test_the_recommended_pose_follows_how_shapes_are_turned(pose, up):
-    generator = torch.Generator().manual_seed(0)
-    sides = torch.tensor([[1.0, 2, 4], [4, 2, 1], [1, 4, 1]]).repeat_interleave(20, dim=0)
-    clouds = torch.rand(60, 200, 3, generator=generator) * sides[:, None] * 1e30 + 5
-    if pose != "aligned":
-        clouds = clouds @ turns(60, {"upright": "xyz".index(up), "any": None}[pose])
-    samples = [("abc"[index // 20], cloud.numpy()) for index, cloud in enumerate(clouds)]
-    assert recommend_pose(samples, up) == pose
-
-
-def test_no_pose_is_recommended_without_two_shapes_of_a_class():
-    cloud = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
-    assert recommend_pose([("a", cloud), ("b", cloud), ("b", np.zeros((50, 3), np.float32))], "z") is None
-    ball = cloud / np.linalg.norm(cloud, axis=1, keepdims=True)
-    assert recommend_pose([("ball", ball), ("ball", ball)], "z") == "aligned"

@@ -19,10 +19,12 @@ from toy import write_furniture
 
 import pointset
 from pointset.data import sample_points
+from pointset.data.axes import rotate_up
 from pointset.data.local_features import WIDTHS
 from pointset.data.options import CLOUD_POINTS, Preparation
 from pointset.data.preparation import prepare
 from pointset.data.readers.off import write_off
+from pointset.data.reload import load_like
 from pointset.data.shapes10.build import make_shape
 from pointset.errors import PointsetError
 from pointset.evaluation.shape_files import Guess, classify_files, in_folders
@@ -157,3 +159,41 @@ def test_each_file_is_opened_once_to_be_classified(tmp_path, monkeypatch):
     guesses = [*classify_files(model, shapes)]
     assert [guess.name for guess in guesses if isinstance(guess, Guess)] == [shape.name for shape in shapes]
     assert [opened[str(shape.path)] for shape in shapes] == [1] * 12
+
+
+def write_lying(tmp_path: Path, up: str) -> tuple[Path, Path]:
+    """Two folders of the same clouds, with Z up and with another axis up."""
+    rng, folders = np.random.default_rng(0), (tmp_path / "upright", tmp_path / "lying")
+    for row in range(8):
+        cloud = rng.normal(size=(40, 3)) * [1, 2, 5]
+        for now, folder in zip(("z", up), folders, strict=True):
+            file = folder / f"class{row % 2}" / ("test" if row > 5 else "train") / f"{row}.npy"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            np.save(file, rotate_up(cloud, "z", now))
+    return folders
+
+
+@pytest.mark.parametrize("up", ["x", "-x", "-y", "-z"])
+def test_files_with_any_axis_up_give_the_points_of_those_with_z_up(up, tmp_path):
+    folders = write_lying(tmp_path, up)
+    upright, lying = (
+        pointset.load_dataset(folder, points=30, up=now, progress=False)
+        for folder, now in zip(folders, ("z", up), strict=True)
+    )
+    assert torch.equal(lying.points, upright.points)
+    assert (lying.up, lying.preparation.up, lying.preparation.files_up) == ("z", "z", up)
+    assert torch.equal(load_like(lying.describe(), "train").points, upright.points)
+    first, second = (prepare(folder / "class0/train/0.npy", upright.preparation, up="z") for folder in folders)
+    assert not torch.equal(first.points, second.points)
+    assert torch.equal(first.points, prepare(folders[1] / "class0/train/0.npy", lying.preparation).points)
+
+
+def test_a_run_knows_the_upward_axis_of_its_files(tmp_path, capsys):
+    upright, lying = write_lying(tmp_path, "-x")
+    run, options = tmp_path / "run", ("--points", 30, "--epochs", 1, "--dim", 8, "--up=-x")
+    succeed(capsys, "train", "rff-max", "--data", lying, "--run", run, *options)
+    found = asked(capsys, "evaluate", "--model", run)
+    other = asked(capsys, "evaluate", "--model", run, "--data", upright, "--up", "z")
+    assert found["loss"] == other["loss"]
+    shown = asked(capsys, "data", "show", lying, "--up=-x", "-o", tmp_path / "shapes.png")
+    assert (shown["up"], shown["up_assumed"]) == ("-x", False)

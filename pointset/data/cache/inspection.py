@@ -23,8 +23,8 @@ from pointset.errors import PointsetError, counted
 
 Sample = tuple[str, ndarray]
 """The class of a shape, and some of its points [n, 3]."""
-PER_CLASS, LEAST = 4, 48
-"""Sample shapes per class, and the least number of all samples, which with few classes gives more per class."""
+PER_CLASS = 4
+"""Sample shapes per class."""
 SAMPLE_POINTS = 512
 """Points of a sample shape."""
 
@@ -76,15 +76,16 @@ def look_at(
     """Count the shapes of a dataset, and load points of some random shapes of each class, see `PER_CLASS`.
 
     `up` None or "auto" means the axis of the card, or the usual one of the file format, which is then "up_assumed".
+    Points have Y up if "up" is y, otherwise Z up.
     """
     card, folder = locate_data(name_or_folder)
-    known = up if up in ("y", "z") else card.up if card else None
+    known = (card.up if card else None) if up in (None, "auto") else up
     if is_released(folder):
         of_split = {split: released_labels(folder, split).tolist() for split in SPLITS}
         first = "test" if of_split["test"] and not of_split["train"] else "train"
         cache = read_released(folder, first, on_error="skip")
-        classes, rule, files = cache.classes, "as released", list[str]()
-        samples = [*_samples(classes, cache.labels.tolist(), cache.cloud)]
+        classes, rule, files, axis = cache.classes, "as released", list[str](), known or "z"
+        samples = [*_samples(classes, cache.labels.tolist(), lambda row: _standing(cache.cloud(row), axis, axis))]
     else:
         listing = list_folder(folder, seed=split_seed, labels=labels)
         shapes = listing.splits.get("train") or next(iter(listing.splits.values()))
@@ -92,7 +93,7 @@ def look_at(
         classes, rule, files = listing.classes, listing.rule, [shape.name for shape in shapes]
         preparation = Preparation(cache_points=SAMPLE_POINTS)
         failures, remarks = dict[str, str](), dict[str, str]()
-        of_files, axis = [shape.label for shape in shapes], None if known else usual_up(files) or "z"
+        axis = known or usual_up(files) or "z"
 
         def cloud(row: int) -> ndarray | None:
             entry, arrays = sample_shape(shapes[row], listing.kind, preparation, seed=0)
@@ -100,9 +101,9 @@ def look_at(
                 failures[entry.name] = entry.skipped
                 return None
             remarks.update({entry.name: entry.remarks} if entry.remarks else {})
-            return rotate_up(arrays["points"], usual_up([entry.name]) or axis, axis) if axis else arrays["points"]
+            return _standing(arrays["points"], known or usual_up([entry.name]) or axis, axis)
 
-        samples = [*_samples(classes, of_files, cloud)]
+        samples = [*_samples(classes, [shape.label for shape in shapes], cloud)]
         if failures:
             warnings.warn(
                 f"{counted(len(failures), 'file')} cannot be used: {in_kinds(failures)}", UserWarning, stacklevel=2
@@ -117,19 +118,24 @@ def look_at(
         "classes": dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
         "splits": {split: len(values) for split, values in of_split.items() if values},
         "split_rule": rule,
-        "up": "y" if (known or usual_up(files)) == "y" else "z",
+        "up": axis,
         "up_assumed": known is None,
         "up_differs": known is None and len({usual_up([file]) or "z" for file in files}) > 1,
     }
     return overview, samples
 
 
+def _standing(points: ndarray, now: str, up: str) -> ndarray:
+    """Return points with Y up if that is the axis of the dataset, otherwise with Z up."""
+    return rotate_up(points, now, "y" if up == "y" else "z")
+
+
 def _samples(classes: Sequence[str], labels: Sequence[int], cloud: Callable[[int], ndarray | None]) -> Iterator[Sample]:
     """Yield points of some random usable shapes of each class; of a shape that is not, `cloud` gives None."""
-    most, seen = max(PER_CLASS, LEAST // max(len(classes), 1)), Counter[int]()
+    seen = Counter[int]()
     order = np.random.default_rng(0).permutation(len(labels)).tolist()
     for row in sorted(order, key=lambda row: labels[row]):
-        if seen[labels[row]] < most and (points := cloud(row)) is not None:
+        if seen[labels[row]] < PER_CLASS and (points := cloud(row)) is not None:
             seen[labels[row]] += 1
             spread = np.linspace(0, len(points) - 1, min(SAMPLE_POINTS, len(points))).astype(np.int64)
             yield classes[labels[row]], points[spread]
