@@ -6,9 +6,9 @@ import inspect
 import itertools
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pointset.errors import quoted
 
@@ -46,54 +46,44 @@ def closest_spelling(key: object, known: Sequence[str]) -> str:
     return (begun or difflib.get_close_matches(str(key), known, n=1, cutoff=0.0))[0]
 
 
-def suggests(owner: str = "", **nested: Any) -> Callable[[T], T]:
-    """Decorate a function so that an argument that it does not have is refused with the nearest one.
+def suggests(function: T) -> T:
+    """Decorate a function so that a TypeError for an argument that it does not have names the nearest one.
 
-    Args:
-        owner: its name in messages; default: its own.
-        nested: by the name of an argument, the configuration that it takes, whose fields are suggested, too.
-
-    The decorated function raises a TypeError that names the argument, or the first option of those by name alone.
+    The fields of its configurations are suggested, too. Too many arguments by position are answered with the first of
+    those by name alone.
     """
+    name, parameters = function.__qualname__.removesuffix(".__init__"), inspect.signature(function).parameters
+    by_name = [one.name for one in parameters.values() if one.kind == one.KEYWORD_ONLY]
+    most = len(parameters) - len(by_name)
 
-    def decorate(function: T) -> T:
-        name = owner or function.__name__
-        parameters = inspect.signature(function).parameters.values()
-        known = [one.name for one in parameters if one.name != "self"]
-        by_name = [one.name for one in parameters if one.kind == one.KEYWORD_ONLY]
-        most = len(parameters) - len(by_name)
+    @wraps(function)
+    def call(*values: Any, **named: Any) -> Any:
+        if unknown := [key for key in named if key not in parameters]:
+            written = _written(function)
+            nearest = closest_spelling(unknown[0], [*written])
+            raise TypeError(f"{name} has no argument {quoted(unknown[0])}: use {written.get(nearest, nearest)}")
+        if len(values) > most:
+            raise TypeError(f"{name} takes {by_name[0]} by name, as in {by_name[0]}={quoted(values[most])}")
+        return function(*values, **named)
 
-        @wraps(function)
-        def call(*values: Any, **named: Any) -> Any:
-            for key in named:
-                if key not in known:
-                    raise TypeError(f"{name} has no argument {quoted(key)}: use {_nearest(key, known, nested)}")
-            if len(values) > most:
-                raise TypeError(f"{name} takes {by_name[0]} by name, as in {by_name[0]}={quoted(values[most])}")
-            return function(*values, **named)
-
-        return call  # type: ignore[return-value]
-
-    return decorate
+    return call  # type: ignore[return-value]
 
 
-def _nearest(key: str, known: list[str], nested: dict[str, Any]) -> str:
-    """The nearest argument, or field of a configuration, as it is written."""
-    options = _options(nested)
-    nearest = closest_spelling(key, [*known, *options])
-    return options.get(nearest, nearest)
+def _written(function: Callable[..., Any], configuration: Any = None) -> dict[str, str]:
+    """How arguments are written, and the fields of configurations among them by paths such as recipe__epochs.
 
-
-def _options(nested: dict[str, Any]) -> dict[str, str]:
-    """The fields of configurations by their paths, argument__field: how they are written, and the allowed values."""
-    written: dict[str, str] = {}
-    for argument, cls in nested.items():
-        for field in fields(cls):
-            if is_dataclass(field.default):
-                own = _options({field.name: type(field.default)})
-            else:
-                own = {field.name: f"{field.name}=...), {cls.allowed_values(field.name)}"}
-            written |= {f"{argument}__{path}": f"{argument}={cls.__name__}({text}" for path, text in own.items()}
+    Of a configuration, the allowed values are added.
+    """
+    parameters = [one for one in inspect.signature(function).parameters.values() if one.name != "self"]
+    written = {
+        one.name: f"{one.name}=...), {configuration.allowed_values(one.name)}" if configuration else one.name
+        for one in parameters
+    }
+    for one in parameters:
+        for kind in get_args(one.annotation) or (one.annotation,):
+            if hasattr(kind, "allowed_values"):
+                begun = f"{one.name}={kind.__name__}("
+                written |= {f"{one.name}__{path}": begun + text for path, text in _written(kind, kind).items()}
     return written
 
 
@@ -102,8 +92,7 @@ def explained(cls: type) -> type:
 
     The texts are the strings below the fields, which `--help-all` shows, too. They are read when they are asked for.
     """
-    nested = {field.name: type(field.default) for field in fields(cls) if is_dataclass(field.default)}
-    cls.__init__ = suggests(cls.__name__, **nested)(cls.__init__)  # type: ignore[misc]
+    cls.__init__ = suggests(cls.__init__)  # type: ignore[misc]
     cls.__doc__ = _Explanation(cls.__doc__ or "")  # type: ignore[assignment]
     return cls
 

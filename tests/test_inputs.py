@@ -102,6 +102,8 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: data.augmentation_from_names(("scale", "jiter")), "rotate-any|cutmix-k|'jiter'"),
     (lambda: recipe_augmentations(("cutmix-r", "scale")), "cutmix-r|put it last"),
     (lambda: DataOptions(features=("a", "a")), "features must be different names|a, a"),
+    (lambda: DataOptions(features=("a", "normals")), "normals first"),
+    (lambda: DataOptions(features="normals"), "features must be a list|got 'normals'"),
     (lambda: PointSets(cache(), DataOptions(points=6), name="x"), "points=6|5 that x holds"),
     (lambda: SETS.split_validation(1.0, 0), "fraction|1.0"),
     (lambda: SETS.split_validation(0.01, 0), "fraction=0.01 of 3 shapes|every class has one shape"),

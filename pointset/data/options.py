@@ -63,16 +63,22 @@ class Preparation(OutlierOptions):
     """Share of the points of a training shape below which local features are too coarse for the model: it warns."""
 
     def __post_init__(self) -> None:
-        names = (self.features,) if isinstance(self.features, str) else self.features
-        if isinstance(names, tuple | list) and all(isinstance(name, str) for name in names):
-            object.__setattr__(self, "features", tuple(name for item in names for name in item.split(",")))
         super().__post_init__()
-        if len(set(self.features)) < len(self.features) or not all(self.features):
-            raise PointsetError(f"features must be different names, got {quoted(', '.join(self.features))}")
+        if len(set(self.features)) < len(self.features) or not all(self.features) or NORMALS in self.features[1:]:
+            given = quoted(", ".join(self.features))
+            raise PointsetError(f"features must be different names, normals first, got {given}")
         if self.has_normals and "axes" in self.normalize:
             raise PointsetError(f"normalize={self.normalize} does not rotate normals: leave normals out")
-        if self.has_normals:  # normals come first, so that they are always columns 3 to 5
-            object.__setattr__(self, "features", (NORMALS, *self.further))
+
+    @classmethod
+    def _fields_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields; features may also be one text, with commas between names, in any order."""
+        fields = super()._fields_of(values)
+        names = fields.get("features")
+        if names and isinstance(names, str | tuple):
+            split = ",".join([names] if isinstance(names, str) else map(str, names)).split(",")
+            fields["features"] = tuple(sorted(split, key=lambda name: name != NORMALS))
+        return fields
 
     def __repr__(self) -> str:
         """One line with the settings that change the points."""

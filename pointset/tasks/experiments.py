@@ -67,7 +67,7 @@ KEYS: Mapping[str, Any] = {
 """Keys of an experiment's file for every task, and their types; other keys are options of the task."""
 
 
-@suggests(recipe=Recipe, model_options=ModelOptions, data_options=DataOptions)
+@suggests
 def compare(
     models: Sequence[str | Mapping[str, Any] | Entry] | None = None,
     data: str | Path = "shapes10",

@@ -81,7 +81,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         (3, ['flat', 'round'])
     """
 
-    @suggests("PointSetClassifier", recipe=Recipe, options=ModelOptions)
+    @suggests
     def __init__(
         self,
         model: str = "isab16-pma",

@@ -26,7 +26,7 @@ from pointset.zoo.local_feature_inputs import fit_local_features, turn_inputs
 from pointset.zoo.models import set_preparation
 
 
-@suggests(recipe=Recipe)
+@suggests
 def fit(
     model: nn.Module,
     train: PointSets,

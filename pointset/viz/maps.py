@@ -29,7 +29,7 @@ PAPER_WIDTHS = {"column": 3.25, "page": 6.75}
 """Widths in inches of a column and of a page of a paper."""
 
 
-@suggests()
+@suggests
 def draw_maps(
     attention: AttentionMap,
     points: Any = None,
@@ -122,7 +122,7 @@ def draw_reads_and_writes(
     return _finished(lines, camera, title, note, scale, width)
 
 
-@suggests()
+@suggests
 def draw_instances(
     maps: Sequence[AttentionMap],
     clouds: Sequence[Any] | None = None,

@@ -48,7 +48,7 @@ class Shown:
         return self.rows.entropy[np.ix_(self.heads, self.chosen)].ravel()
 
 
-@suggests()
+@suggests
 def make_page(
     maps: AttentionMap | Sequence[AttentionMap] | Mapping[str, Sequence[AttentionMap]],
     points: Any = None,

@@ -135,4 +135,4 @@ def test_sets_are_rotated_to_their_axes(normalize, up, clouds_folder):
     sets = pointset.load_dataset(clouds_folder, "train", 24, normalize=normalize, up=up)
     torch.testing.assert_close(normalize_points(sets.points, normalize, up=up), sets.points, atol=1e-4, rtol=0)
     with pytest.raises(pointset.PointsetError, match="normals"):
-        pointset.DataOptions(normalize=normalize, features="normals")
+        pointset.DataOptions(normalize=normalize, features=("normals",))
