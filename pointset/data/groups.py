@@ -5,7 +5,7 @@ Groups are given (`--groups`) or inferred from file names by one rule, see `grou
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -64,68 +64,6 @@ def number_groups(keys: Iterable[Any]) -> Groups:
     """Number groups from 0 in the order in which they occur, given a key for each shape."""
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
-
-
-def hold_out(
-    groups: Sequence[Any], labels: Sequence[Any], order: Iterable[int], count: Callable[[int], int]
-) -> set[Any]:
-    """Choose groups to hold out, class by class; every class keeps a group, also where groups have several classes.
-
-    Of each class, groups are held out as long as they have at most `count` shapes together, but one of them anyway.
-
-    Args:
-        groups: the group of each shape, [N].
-        labels: the class of each shape, [N].
-        order: indices of the shapes in the order in which their groups are tried.
-        count: returns the number of shapes to hold out, given the size of a class.
-
-    Returns:
-        The groups.
-    """
-    sizes: dict[Any, Counter[Any]] = defaultdict(Counter)
-    """Shapes of each group, by class."""
-    classes_of: dict[Any, set[Any]] = defaultdict(set)
-    for index in order:
-        sizes[labels[index]][groups[index]] += 1
-        classes_of[groups[index]].add(labels[index])
-    held: set[Any] = set()
-    kept = {label: len(of_class) for label, of_class in sizes.items()}
-    for of_class in sizes.values():
-        wanted = count(of_class.total())
-        chosen = sum(of_class[group] for group in held if group in of_class)
-        for group, size in of_class.items():
-            if chosen >= wanted:
-                break
-            fits = chosen + size <= wanted or not chosen
-            if group not in held and fits and all(kept[label] > 1 for label in classes_of[group]):
-                held.add(group)
-                chosen += size
-                for label in classes_of[group]:
-                    kept[label] -= 1
-    return held
-
-
-def assign_folds(groups: Groups, labels: Sequence[int], seed: int, folds: int) -> Groups:
-    """Return the fold of each shape, from 0; -1 for the shapes of a class of one group, which cannot be held out.
-
-    The shapes of a group share a fold, and every fold has about as many shapes of each class.
-    """
-    generator, assigned, start = np.random.default_rng(seed), np.full(len(groups), -1), 0
-    for label in np.unique(np.asarray(labels)):
-        inside = np.flatnonzero(np.asarray(labels) == label)
-        members = [inside[groups[inside] == group] for group in dict.fromkeys(groups[inside].tolist())]
-        if len(members) == 1:
-            continue
-        filled = np.zeros(folds, np.int64)
-        order = sorted(generator.permutation(len(members)).tolist(), key=lambda place: -len(members[place]))
-        for place in order:
-            turn = np.roll(np.arange(folds), -start)
-            earlier = assigned[groups == groups[members[place][0]]].max()  # by its shapes of another class
-            fold = turn[filled[turn].argmin()] if earlier < 0 else earlier
-            assigned[members[place]] = fold
-            filled[fold] += len(members[place])
-        start += len(members)
-    return assigned
 
 
 def name_key(name: str) -> str:

@@ -54,6 +54,11 @@ class PointCache:
         # Of an array that is not contiguous, every draw would copy the whole.
         self.points = np.require(self.points, requirements="C")
         self.arrays = {name: np.require(array, requirements="C") for name, array in self.arrays.items()}
+        for row in np.flatnonzero((self.labels < 0) | (self.labels >= len(self.classes)))[:1].tolist():
+            raise PointsetError(
+                f"shape {quoted(self.names[row])} has label {self.labels[row]}, and there are {len(self.classes)} "
+                "classes, counted from 0: correct the labels"
+            )
 
     def __len__(self) -> int:
         return len(self.names)

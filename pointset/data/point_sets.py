@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 from pointset.configuration import LocalFeatures, PointCount, check, check_seed
 from pointset.data.axes import Axis
 from pointset.data.catalogue.folders import Listing
-from pointset.data.groups import NO_GROUPS, Grouping, alone, groups_from_names, hold_out, number_groups
+from pointset.data.groups import NO_GROUPS, Grouping, alone, groups_from_names, number_groups
 from pointset.data.local_feature_cache import cache_with_local_features
 from pointset.data.local_features import WIDTHS
 from pointset.data.normalize import normalize_rows
@@ -23,11 +23,10 @@ from pointset.data.options import CLOUD_POINTS, DataOptions, Preparation
 from pointset.data.point_cache import Indices, PointCache, fixed_indices, random_indices
 from pointset.data.ragged import PaddedSets, mask_of, pad_rows
 from pointset.data.rotations import Columns
-from pointset.errors import PointsetError, described, quoted
+from pointset.data.splitting import held_for_validation
+from pointset.errors import PointsetError, described
 from pointset.inputs import InputError, as_places
 
-VALIDATION_STREAM = 1
-"""Makes the random numbers of a validation split independent of other uses of the same seed."""
 LEFT_OUT = ("points", "fingerprint", "grouping", "listing")
 """Attributes that parts of sets do not share, and other processes do not need."""
 _AT_ONCE = 256
@@ -49,7 +48,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     Args:
         cache: the points of all shapes, which is kept as `point_cache`.
-        rows: int64 [N]: shape i is row `rows[i]` of the cache.
+        rows: int64 [N]: shape i is row `rows[i]` of the cache; None means all.
         options: how sets are made from the cache.
         name: name of the dataset or of its folder.
         source: a dataset's name, or a folder's path, with which `load_dataset` finds the data again.
@@ -82,11 +81,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         split: str = "train",
         rows: Tensor | None = None,
     ) -> None:
-        """Make a view of the rows int64 [N] of a cache; None means all.
-
-        Raises:
-            PointsetError: the cache has no shape with enough points, or lacks features, or has features not asked for.
-        """
+        """Make a view; a PointsetError if the cache has no shape with enough points, or other features."""
         self.point_cache, self.options = cache, options
         if not {*options.arrays} <= {*cache.columns} or ("features" in cache.arrays) != bool(options.further):
             raise PointsetError(
@@ -121,29 +116,23 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """Raise a PointsetError if a model expects another number of inputs per point."""
         wanted = getattr(model, "inputs", self.inputs)
         if wanted != self.inputs:
-            beside = f" (coordinates and {', '.join(self.options.features)})" if self.options.features else ""
             raise PointsetError(
                 f"the model takes {wanted} numbers of each point, and those of {self.name or 'the data'} have "
-                f"{self.inputs}{beside}: create the model with inputs={self.inputs}, or load the data with other "
-                "features"
+                f"{self.inputs} ({', '.join(['coordinates', *self.options.features])}): create the model with "
+                f"inputs={self.inputs}, or load the data with other features"
             )
 
     def require_size(self, size: int, request: str, flag: str = "") -> None:
-        """Raise a PointsetError if no shape of the cache has `size` points.
+        """Raise a PointsetError if no shape of the cache has `size` points; all clouds of a test split may be smaller.
 
-        The message starts with the `request`, such as "points=128", and names the `flag` of a command. A ragged cache
-        is checked only for the training split, because all clouds of a test split may be smaller.
+        The message starts with the `request`, such as "points=128", and names the `flag` of a command.
         """
-        cache, sizes = self.point_cache, self.point_cache.sizes
-        largest = int(sizes.max(initial=0))
-        if not len(cache) or size <= largest or (cache.offsets is not None and self.split != "train"):
-            return
-        row = int(sizes.argmin())
-        ragged = f" at most: the smallest, {quoted(cache.names[row])}, has {sizes[row]}" if sizes[row] < largest else ""
-        raise PointsetError(
-            f"{request} is more than the {largest} that {self.name or 'the data'} holds per shape{ragged}: ask for at "
-            f"most {largest}{flag and f' ({flag} {largest})'}"
-        )
+        cache, largest = self.point_cache, int(self.point_cache.sizes.max(initial=0))
+        if len(cache) and size > largest and (cache.offsets is None or self.split == "train"):
+            raise PointsetError(
+                f"{request} is more than the {largest} that {self.name or 'the data'} holds per shape: ask for at most "
+                f"{largest}{flag and f' ({flag} {largest})'}"
+            )
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -174,8 +163,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         if isinstance(index, slice):
             return self.subset(range(len(self))[index])
         row = range(len(self))[index]  # IndexError ends an iteration
-        points, _ = self.points_at(self._fixed(self.rows.numpy()[[row]]))
-        return points[0], int(self.labels[index])
+        return self._fixed(self.rows[[row]])[0], int(self.labels[index])
 
     @functools.cached_property
     @torch.inference_mode(False)  # `evaluate` may be the first to use them, and they are to be trained on afterwards
@@ -187,7 +175,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         sizes = self.sizes
         whole = torch.zeros(len(self), int(sizes.max(initial=0)), self.inputs + WIDTHS[self.local_features])
         for first in range(0, len(self), _AT_ONCE):
-            some, _ = self.points_at(self._fixed(self.rows.numpy()[first : first + _AT_ONCE]))
+            some = self._fixed(self.rows[first : first + _AT_ONCE])
             whole[first : first + len(some), : some.shape[1]] = some
         return whole if self.mask is None else PaddedSets.of(whole, sizes.tolist())
 
@@ -239,10 +227,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         view._choose(self.rows[as_places("indices", indices, len(self))])
         return view
 
-    def with_cache(self, cache: PointCache) -> "PointSets":
-        """The same shapes of another cache, with other points, labels or classes."""
-        return PointSets(cache, self.options, name=self.name, source=self.source, split=self.split, rows=self.rows)
-
     def with_local_features(self, kind: LocalFeatures) -> "PointSets":
         """Return the same shapes with local features, in clouds of `Preparation.cloud_points`.
 
@@ -280,7 +264,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         numbers = number_groups(given.tolist())
         whole = int(numbers.max(initial=-1)) + 1 + np.arange(len(self.point_cache))  # others are alone
         whole[self.rows.numpy()] = numbers
-        return self.with_cache(replace(self.point_cache, groups=whole))
+        view = copy.copy(self)
+        view.point_cache = replace(self.point_cache, groups=whole)
+        view._choose(self.rows)
+        return view
 
     @functools.cached_property
     def grouping(self) -> Grouping:
@@ -307,29 +294,20 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         check_seed(seed)
         if not 0.0 < fraction < 1.0:
             raise PointsetError(f"fraction must be in (0, 1), got {fraction}")
-        rng, labels = np.random.default_rng((seed, VALIDATION_STREAM)), self.labels.numpy()
-        groups = self.grouping.groups
-        order = [rng.permutation(np.flatnonzero(labels == label)) for label in range(int(labels.max(initial=-1)) + 1)]
-        indices = np.concatenate(order).tolist() if order else []
-        chosen = hold_out(groups.tolist(), labels.tolist(), indices, lambda size: round(fraction * size))
-        held_out = np.isin(groups, [*chosen])
-        if not held_out.any():
-            alone = all(len(np.unique(groups[labels == label])) < 2 for label in np.unique(labels))
-            remedy = "every class has one shape, or one group: give more" if alone else "give a larger fraction"
-            raise PointsetError(f"fraction={fraction} of {len(self)} shapes holds out no shape: {remedy}")
-        train, validation = (torch.from_numpy(np.flatnonzero(side)) for side in (~held_out, held_out))
+        held = held_for_validation(self.grouping.groups, self.labels.numpy(), fraction, seed)
+        train, validation = (torch.from_numpy(np.flatnonzero(side)) for side in (~held, held))
         return self.subset(train), self.subset(validation, "validation")
 
     def describe(self) -> dict[str, Any]:
         """The name, classes, options and fingerprint of the data as plain values, to be saved with results."""
+        beside = {"left_out": list(self.point_cache.skipped), "remarks": self.point_cache.remarks}
         return {
             "name": self.name,
             "source": self.source,
             "split": self.split,
             "shapes": len(self),
             "skipped": len(self.point_cache.skipped),
-            **({"left_out": list(self.point_cache.skipped)} if self.point_cache.skipped else {}),
-            **({"remarks": self.point_cache.remarks} if self.point_cache.remarks else {}),
+            **{name: value for name, value in beside.items() if value},
             "classes": list(self.classes),
             "normalize": self.options.normalize,
             **{name: getattr(self.options, name) for name in self.options.beside()},
@@ -344,11 +322,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         `standardize` subtracts one number from all coordinates, so an off-centre shape would stay off-centre: if all
         shapes are centred already, others are centred first.
         """
-        how = self.options.normalize
-        if how == "standardize" and self.point_cache.is_centred(self.rows.numpy()):
-            how = "center-standardize"
+        centred = self.options.normalize == "standardize" and self.point_cache.is_centred(self.rows.numpy())
         derived = {
-            "normalize": how,
+            "normalize": "center-standardize" if centred else self.options.normalize,
             "up": self.up,
             "cache_points": max(1, int(self.point_cache.sizes.max(initial=0))),
             "inputs": self.inputs,
@@ -367,16 +343,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         self.names = [self.point_cache.names[row] for row in rows.tolist()]
         groups = self.point_cache.groups
         self.groups = None if groups is None else groups[rows.numpy()]
-        odd = ((self.labels < 0) | (self.labels >= len(self.classes))).nonzero().flatten().tolist()
-        if odd:
-            raise PointsetError(
-                f"shape {quoted(self.names[odd[0]])} has label {int(self.labels[odd[0]])}, and there are "
-                f"{len(self.classes)} classes, counted from 0: correct the labels"
-            )
 
-    def _fixed(self, rows: NDArray[np.int64]) -> Indices:
-        """Fixed subsets of some rows of the cache."""
-        return fixed_indices(self.point_cache, rows, self.size, self.options.data_seed)
+    def _fixed(self, rows: Tensor) -> Tensor:
+        """Points of the fixed subsets of some rows of the cache."""
+        return self.points_at(fixed_indices(self.point_cache, rows.numpy(), self.size, self.options.data_seed))[0]
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without cached properties and the listing, for copies and worker processes."""

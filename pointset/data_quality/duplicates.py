@@ -1,6 +1,5 @@
 """Exact and near duplicates among the shapes of a dataset."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -9,13 +8,12 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from sklearn.neighbors import NearestNeighbors
 
-from pointset.data.axes import Axis, rotate_up, usual_up
+from pointset.data.axes import rotate_up, upright_mesh
 from pointset.data.readers.reading import read_mesh
-from pointset.data_quality.features import Features
-from pointset.data_quality.reading import Shapes
+from pointset.data_quality.reading import Features, Shapes
 from pointset.runs.progress import followed
 
-BYTES, POINTS, NEAR = "identical bytes", "identical points", "near-duplicate"
+KINDS = BYTES, POINTS, NEAR = "identical bytes", "identical points", "near-duplicate"
 NEIGHBOURS = 6
 """Nearest shapes in feature space with which each shape is compared."""
 RATIO = 0.8
@@ -32,55 +30,40 @@ def find_duplicates(shapes: Shapes, features: Features, progress: bool = False) 
     nearest neighbour in feature space, by far, at a distance as of two samplings of one shape: also moved or rescaled.
     """
     vectors, limit = features.vectors, features.sampling_distance(shapes.sets[0])
-    distances, neighbours = (
-        NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, len(vectors)), algorithm="brute")
-        .fit(vectors)
-        .kneighbors(vectors)
-    )
+    search = NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, len(vectors)), algorithm="brute").fit(vectors)
     pairs, near = dict[tuple[int, int], float](), set[tuple[int, int]]()
-    for row, (others, away) in enumerate(zip(neighbours.tolist(), distances.tolist(), strict=True)):
+    for row, (away, others) in enumerate(zip(*(part.tolist() for part in search.kneighbors(vectors)), strict=True)):
         by_distance = [(distance, other) for distance, other in zip(away, others, strict=True) if other != row]
         close = {(min(row, other), max(row, other)): distance for distance, other in by_distance if distance <= limit}
         pairs |= close
         if close and (len(by_distance) == 1 or by_distance[0][0] <= RATIO * by_distance[1][0]):
             near.add(next(iter(close)))
     first_of: dict[str, int] = {}
-    for row in range(len(vectors)):
-        if (first := first_of.setdefault(shapes.digests[row], row)) != row:
+    for row, digest in enumerate(shapes.digests):
+        if (first := first_of.setdefault(digest, row)) != row:
             pairs[first, row] = 0.0
     corners = lru_cache(maxsize=64)(lambda row: _corners(shapes, row))
-    best: dict[int, tuple[int, float, int, str]] = {}
-    for (first, second), distance in followed(
-        sorted(pairs.items()), "comparing shapes", "pair", len(pairs), show=progress
-    ):
-        if shapes.digests[first] == shapes.digests[second]:
-            rank, kind = 0, BYTES
-        elif _same_geometry(shapes, (first, second), (corners(first), corners(second))):
-            rank, kind = 1, POINTS
-        elif (first, second) in near:
-            rank, kind = 2, NEAR
-        else:
-            continue
-        best[second] = min(best.get(second, (3, 0.0, 0, "")), (rank, distance, first, kind))
-    ranked = sorted((rank, distance, first, second, kind) for second, (rank, distance, first, kind) in best.items())
-    return [(first, second, kind) for _, _, first, second, kind in ranked]
+    found = []
+    for pair, distance in followed(sorted(pairs.items()), "comparing shapes", "pair", len(pairs), show=progress):
+        if shapes.digests[pair[0]] == shapes.digests[pair[1]]:
+            found.append((KINDS.index(BYTES), distance, *pair))
+        elif _same_points(*map(corners, pair)):
+            found.append((KINDS.index(POINTS), distance, *pair))
+        elif pair in near:
+            found.append((KINDS.index(NEAR), distance, *pair))
+    closest: dict[int, tuple[int, int, str]] = {}
+    for kind, _, first, second in sorted(found):
+        closest.setdefault(second, (first, second, KINDS[kind]))
+    return [*closest.values()]
 
 
 def _corners(shapes: Shapes, row: int) -> NDArray[np.floating[Any]]:
     """Return all points of a cloud, or the vertices of the triangles of a mesh: programs drop the others."""
-    listing = shapes.sets[0].listing
-    if listing is None or listing.kind == "clouds":
+    name, sets = shapes.names[row], shapes.sets[0]
+    if sets.listing is None or sets.listing.kind == "clouds":
         return shapes.whole_cloud(row)
-    mesh = read_mesh(shapes.files[shapes.names[row]].path)
-    return mesh.vertices[np.unique(mesh.faces)]
-
-
-def _same_geometry(shapes: Shapes, rows: Sequence[int], points: Sequence[NDArray[np.floating[Any]]]) -> bool:
-    """Return True if two files have the same points, perhaps with the usual upward axes of their formats."""
-    axes: list[Axis] = [usual_up([shapes.names[row]]) or "z" for row in rows]
-    return _same_points(*points) or (
-        axes[0] != axes[1] and _same_points(rotate_up(points[0], axes[0], axes[1]), points[1])
-    )
+    mesh = upright_mesh(read_mesh(shapes.files[name].path))
+    return rotate_up(mesh.vertices[np.unique(mesh.faces)], sets.options.usual_up(name), sets.options.up)
 
 
 def _same_points(one: NDArray[np.floating[Any]], other: NDArray[np.floating[Any]]) -> bool:

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy import ndarray
 
-from pointset.data.groups import alone, assign_folds, groups_from_names, number_groups
-from pointset.data_quality.features import CLASSIFIER, Features
-from pointset.data_quality.reading import Shapes
+from pointset.data.groups import alone, groups_from_names, number_groups
+from pointset.data.splitting import assign_folds
+from pointset.data_quality.reading import CLASSIFIER, Features, Shapes
 from pointset.training.baselines import FOLDS, fit_head
 
 ERRORS = 2.0

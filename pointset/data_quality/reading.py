@@ -1,4 +1,4 @@
-"""Read every file of a dataset once: the shapes of all splits, and why files cannot be read."""
+"""Read every file of a dataset once: the shapes of all splits, their features, and why files cannot be read."""
 
 import dataclasses
 import warnings
@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from numpy import ndarray
+from torch import Tensor
 
+from pointset.baselines.models import Baseline
 from pointset.data.cache.manifest import file_digests
 from pointset.data.catalogue.folders import ShapeFile
 from pointset.data.catalogue.locate import locate_data
@@ -18,9 +21,15 @@ from pointset.data.options import SPLITS, DataOptions
 from pointset.data.point_sets import PointSets
 from pointset.data.unusable import UnreadableShapesError
 from pointset.errors import PointsetError
+from pointset.training.baselines import baseline_of, extract_rows, set_pose
+from pointset.zoo.models import create_for
 
 POINTS = 1024
 """Points of a shape from which features are computed."""
+CLASSIFIER = "features+surface-svm"
+"""The classifier whose features are compared, and whose out-of-fold probabilities are compared with the labels."""
+TRIED, QUANTILE = 60, 0.95
+"""Number of shapes of which two samplings are compared, and quantile of their distances."""
 
 
 @dataclass
@@ -72,12 +81,14 @@ def read_shapes(
         splits = SPLITS if listing is None else sorted(listing.splits, key=lambda split: split != "train")
         for split in splits:
             try:
-                loaded = load_split(name_or_folder, split, options, progress=progress, fewer=True, listing=listing)
+                loaded = load_split(
+                    name_or_folder, split, options, progress=progress, fewer=True, trained=bool(sets), listing=listing
+                )
             except UnreadableShapesError as error:
                 failures |= error.failures
                 continue
             failures |= loaded.point_cache.skipped
-            options = dataclasses.replace(options, up=loaded.options.files_up or loaded.options.up)
+            options = dataclasses.replace(loaded.options, points=POINTS)  # for the axis of the files
             sets.append(loaded)
     if not sets:
         raise PointsetError(f"{folder}: no shape can be read: {next(iter(failures.values()), 'it has no shape')}")
@@ -90,3 +101,40 @@ def read_shapes(
         [text for text in said if " lacks " not in text and "its sets have as many" not in text],
         "as released" if listing is None else listing.rule,
     )
+
+
+@dataclass(frozen=True)
+class Features:
+    """Features of N shapes, which translation and scale do not change."""
+
+    baseline: Baseline
+    blocks: list[Tensor]
+    """What the baseline's head takes, each [N, views, width]."""
+
+    @property
+    def vectors(self) -> Float[ndarray, "N width"]:
+        """Return one feature vector per shape."""
+        return _joined(self.blocks)
+
+    def sampling_distance(self, sets: PointSets) -> float:
+        """Return a distance that two samplings of one shape rarely exceed: of two halves of the points of one shape."""
+        some = sets.subset(np.random.default_rng(0).permutation(len(sets))[:TRIED].tolist()).normalized("none")
+        clouds = [cloud[None, :size, :3] for cloud, size in zip(some.points, some.sizes, strict=True)]
+        halves = [
+            np.concatenate([_joined(self.baseline.blocks(cloud[:, half::2], None)) for cloud in clouds])
+            for half in (0, 1)
+        ]
+        return float(np.quantile(np.linalg.norm(halves[0] - halves[1], axis=1), QUANTILE))
+
+
+def shape_features(shapes: Shapes, progress: bool) -> Features:
+    """Compute the features of all shapes."""
+    baseline = baseline_of(create_for(shapes.sets[0], CLASSIFIER))
+    assert baseline is not None
+    set_pose(baseline, shapes.sets[0])
+    of_splits = [extract_rows(baseline, sets, progress) for sets in shapes.sets]
+    return Features(baseline, [torch.cat(parts) for parts in zip(*of_splits, strict=True)])
+
+
+def _joined(blocks: list[Tensor]) -> Float[ndarray, "N width"]:
+    return torch.cat([block[:, 0] for block in blocks], dim=1).numpy()

@@ -1,14 +1,13 @@
 """Check a dataset before training: `pointset data check`."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pointset.data_quality.duplicates import find_duplicates
-from pointset.data_quality.features import shape_features
 from pointset.data_quality.label_errors import LabelCheck, check_labels
-from pointset.data_quality.reading import Shapes, read_shapes
+from pointset.data_quality.reading import Shapes, read_shapes, shape_features
 from pointset.errors import counted
 from pointset.runs.atomic import write_atomically
 from pointset.runs.spreadsheets import as_csv
@@ -127,12 +126,9 @@ def overview(shapes: Shapes) -> Iterator[str]:
     (_, most), (_, least) = (counts.most_common()[place] for place in (0, -1))
     yield f"shapes per class: {least:,} to {most:,}" if least < most else f"shapes per class: {most:,}"
     yield from shapes.warnings
-    by_case = defaultdict(list)
-    for name in shapes.classes:
-        by_case[name.casefold()].append(name)
-    for names in by_case.values():
-        if len(names) > 1:
-            yield f"classes {' and '.join(names)} differ in case alone: are they one class?"
+    spellings = Counter(map(str.casefold, shapes.classes))
+    if alike := [name for name in shapes.classes if spellings[name.casefold()] > 1]:
+        yield f"classes that differ in case alone: {', '.join(alike)}"
     if empty := [name for name in shapes.classes if not counts[name]]:
         yield f"classes without a shape that can be read: {', '.join(empty)}"
     if single := [name for name, count in counts.items() if count == 1]:

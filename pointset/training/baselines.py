@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from pointset.baselines.models import Baseline
 from pointset.data.axes import UP_TO_Z
 from pointset.data.batches import fixed_batches
-from pointset.data.groups import Groups, assign_folds
+from pointset.data.groups import Groups
 from pointset.data.normalize import half_turns
 from pointset.data.point_sets import PointSets
+from pointset.data.splitting import assign_folds
 from pointset.nn.layers import in_evaluation_mode
 from pointset.runs.progress import followed
 from pointset.training.checkpoints import EpochRow, Fitted, RunFolder, describe_run, make_fitted

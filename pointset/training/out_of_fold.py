@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pointset.data.groups import Grouping, Groups, alone, assign_folds, number_groups
+from pointset.data.groups import Grouping, Groups, alone, number_groups
+from pointset.data.splitting import assign_folds
 from pointset.evaluation.calibration import fit_temperature
 
 FOLDS = 5

@@ -12,7 +12,8 @@ from toy import save
 import pointset
 from pointset import PointsetError
 from pointset.data.catalogue.folders import groups_of
-from pointset.data.groups import assign_folds, end_in_numbers, groups_from_names, name_key, number_groups
+from pointset.data.groups import end_in_numbers, groups_from_names, name_key, number_groups
+from pointset.data.splitting import assign_folds
 
 ACTIVITIES = ("boxing", "jack", "jump", "squats", "walk")
 

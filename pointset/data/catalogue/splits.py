@@ -6,9 +6,9 @@ from hashlib import sha256
 
 from pointset.data.catalogue.file_tables import matcher
 from pointset.data.catalogue.scan import FileTree
-from pointset.data.groups import hold_out
 from pointset.data.options import SPLITS
 from pointset.data.readers.formats import read_text
+from pointset.data.splitting import hold_out
 from pointset.errors import PointsetError, quoted
 
 KNOWN_SPLITS = (*SPLITS, "validation")
