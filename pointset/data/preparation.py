@@ -105,7 +105,7 @@ def _prepare_mesh(mesh: Mesh, wanted: Preparation, now: str, seed: int) -> Prepa
     if lacking := ", ".join(wanted.further):
         raise PointsetError(f"a mesh has no {lacking}, which the model needs of its points: give a point cloud")
     mesh = Mesh(rotate_up(mesh.vertices, now, wanted.up), mesh.faces)
-    # In training, a set is a random part of a cache whose points are spread evenly; it is not spread evenly itwanted.
+    # In training, a set is a random part of a cache whose points are spread evenly; it is not spread evenly itself.
     drawn = wanted.cloud_points if wanted.sampler == "uniform" else max(wanted.cloud_points, wanted.cache_points)
     cloud = Cloud(*sample_points(mesh, drawn, seed=seed, sampler=wanted.sampler, normals=True))
     if drawn > wanted.cloud_points:
@@ -122,7 +122,8 @@ def _prepare_cloud(cloud: Cloud, wanted: Preparation, now: str, seed: int, *, un
             UserWarning,
             stacklevel=4,
         )
-    cloud = _part(cloud, wanted.cloud_points, seed)
+    if len(cloud.points) > wanted.cloud_points:
+        cloud = cloud[downsample(cloud.points, wanted.cloud_points, seed=seed)]
     normals = None if cloud.normals is None else rotate_up(cloud.normals, now, wanted.up)
     cloud = replace(cloud, points=rotate_up(cloud.points, now, wanted.up), normals=normals)
     return _finished(cloud, wanted, untouched=untouched)
@@ -169,11 +170,6 @@ def _file_up(path: Path, wanted: Preparation) -> FileUp:
     if usual not in (wanted.up, wanted.files_up):
         warn_of_rotation(f"{path.suffix.lower()} files usually have", wanted.up)
     return usual
-
-
-def _part(cloud: Cloud, most: int, seed: int) -> Cloud:
-    """Return a random part of a cloud with more points than `most`."""
-    return cloud if len(cloud.points) <= most else cloud[downsample(cloud.points, most, seed=seed)]
 
 
 def warn_of_rotation(usually: str, wanted: Axis) -> None:

@@ -208,7 +208,7 @@ def test_texts_of_every_table_are_no_formulas_and_read_back_unchanged_and_number
     assert not any(map(has_formula, (results, guessed, embedded)))
 
 
-MOST = 60
+MOST = 30
 """Mutations of a file that are tried, drawn at random from all."""
 VALUES = (5, "x", None, [], {}, True, 10**30, -1, [[1]])
 TOML = 'data = "{data}"\nmodels = ["rff-max"]\npoints = [8]\nseeds = [0]\n[model]\ndim = 8\n[recipe]\nepochs = 1\n'

@@ -272,8 +272,9 @@ def end(process: subprocess.Popen[str], code: int, message: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("command", ["train", "compare"])
+@pytest.mark.parametrize(
+    ("command", "number"), [("train", signal.SIGTERM), ("compare", signal.SIGINT), ("compare", signal.SIGTERM)]
+)
 def test_in_the_middle_of_a_command(command, number, started, clouds_folder, tmp_path):
     """Its output may be closed, as if the reader had ended; its workers must end too."""
     options, begun = {
