@@ -18,7 +18,7 @@ from pointset.data.catalogue.file_tables import is_table, read_rows, rows_by_fil
 from pointset.data.catalogue.folders import Listing, groups_of, list_folder
 from pointset.data.catalogue.locate import check_against_card, home, locate_data, require_classes
 from pointset.data.catalogue.released import is_released, read_released, released_labels
-from pointset.data.groups import NO_GROUPS, number_groups
+from pointset.data.groups import NO_GROUPS
 from pointset.data.options import SPLITS, TABLES, DataOptions
 from pointset.data.orientation import rotated_cache, with_axis
 from pointset.data.point_cache import PointCache
@@ -103,8 +103,6 @@ def load_split(
     options = options if trained else with_axis(options, cache.names, card, folder)
     cache = rotated_cache(cache, [now or options.usual_up(shape) for shape in cache.names], options.up)
     group_of, left_out = _groups_and_left_out(folder, split, options, listing, cache.names)
-    if group_of:
-        cache = dataclasses.replace(cache, groups=number_groups(group_of[name] for name in cache.names))
     rows: Tensor | None = None
     if options.without is not None:
         rows = torch.tensor([row for row, shape in enumerate(cache.names) if shape not in left_out], dtype=torch.int64)
@@ -117,6 +115,8 @@ def load_split(
         warnings.warn(f"{name} has at most {largest} points of a shape: its sets have as many", stacklevel=2)
         options = dataclasses.replace(options, points=largest)
     sets = PointSets(cache, options, name=name, source=source, split=split, rows=rows)
+    if group_of:
+        sets = sets.grouped([group_of[shape] for shape in sets.names])
     sets.listing = listing
     return sets
 

@@ -47,8 +47,6 @@ class PointCache:
     """The warnings with which files were read, such as points that were removed."""
     offsets: NDArray[np.int64] | None = None
     """[M + 1], of a ragged cache: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
-    groups: NDArray[np.int64] | None = None
-    """[M], the group of each shape: those of one group are never on both sides of a split; None if not known."""
 
     def __post_init__(self) -> None:
         # Of an array that is not contiguous, every draw would copy the whole.

@@ -3,7 +3,7 @@
 import copy
 import functools
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, overload
 
 import numpy as np
@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 from pointset.configuration import LocalFeatures, PointCount, check, check_seed
 from pointset.data.axes import Axis
 from pointset.data.catalogue.folders import Listing
-from pointset.data.groups import NO_GROUPS, Grouping, alone, groups_from_names, number_groups
+from pointset.data.groups import NO_GROUPS, Grouping, Groups, alone, groups_from_names, number_groups
 from pointset.data.local_feature_cache import cache_with_local_features
 from pointset.data.local_features import WIDTHS
 from pointset.data.normalize import normalize_rows
@@ -56,7 +56,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     Attributes:
         names: N unique names of shapes.
-        groups: int64 [N], the group of each shape as it is given, or None; see `grouped` and `grouping`.
         classes, labels: names of the classes, and int64 [N], indices into them.
 
     Example:
@@ -66,6 +65,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         torch.Size([2, 8, 3])
     """
 
+    groups: Groups | None = None
+    """The group of each shape, int64 [N], as it is given; see `grouped` and `grouping`."""
     listing: Listing | None = None
     """The files of all splits of the folder that the sets were loaded from; None for a release, and for parts."""
     local_features: LocalFeatures = "none"
@@ -223,8 +224,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
         """A dataset of the shapes at `indices`, in that order, which shares the cache."""
         view = copy.copy(self)
-        view.split = split or self.split
-        view._choose(self.rows[as_places("indices", indices, len(self))])
+        view.split, places = split or self.split, as_places("indices", indices, len(self))
+        view._choose(self.rows[places])
+        view.groups = None if self.groups is None else self.groups[places.numpy()]
         return view
 
     def with_local_features(self, kind: LocalFeatures) -> "PointSets":
@@ -261,19 +263,15 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         if given.shape != (len(self),):
             found = f"{len(given):,}" if given.ndim == 1 else described(groups)
             raise InputError(f"groups must be one for each of the {len(self):,} sets, got {found}")
-        numbers = number_groups(given.tolist())
-        whole = int(numbers.max(initial=-1)) + 1 + np.arange(len(self.point_cache))  # others are alone
-        whole[self.rows.numpy()] = numbers
         view = copy.copy(self)
-        view.point_cache = replace(self.point_cache, groups=whole)
-        view._choose(self.rows)
+        view.groups = number_groups(given.tolist())
         return view
 
     @functools.cached_property
     def grouping(self) -> Grouping:
         """The groups that are given, or those of file names (see `groups_from_names`) unless the options say none."""
         if self.groups is not None:
-            return Grouping(number_groups(self.groups.tolist()), "given")
+            return Grouping(number_groups(self.groups.tolist()), "given")  # some may be in other parts
         if self.options.groups == NO_GROUPS:
             return alone(len(self))
         return groups_from_names(self.names, self.labels.tolist())
@@ -341,8 +339,6 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         self.rows = rows
         self.labels = torch.from_numpy(self.point_cache.labels)[rows]
         self.names = [self.point_cache.names[row] for row in rows.tolist()]
-        groups = self.point_cache.groups
-        self.groups = None if groups is None else groups[rows.numpy()]
 
     def _fixed(self, rows: Tensor) -> Tensor:
         """Points of the fixed subsets of some rows of the cache."""
