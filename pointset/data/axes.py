@@ -1,12 +1,15 @@
-"""Upward axes: the usual one of each file format, and rotations from one to another."""
+"""Upward axes: the usual one of each file format, the one of a dataset, and rotations from one to another."""
 
-from collections.abc import Iterable
+import shlex
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from pointset.data.readers.formats import suffix_of
+from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
 from pointset.data.readers.meshes import Mesh
 from pointset.errors import PointsetError, quoted
 
@@ -31,6 +34,29 @@ def usual_up(names: Iterable[str]) -> Axis | None:
     """Return the usual upward axis of these files, by their suffixes; None if unknown or if they differ."""
     axes = {USUAL_AXES.get(suffix_of(name)) for name in names}
     return axes.pop() if len(axes) == 1 else None
+
+
+def axis_of_dataset(up: FileUp, of_card: Axis | None, names: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Return the upward axis of the sets of a dataset, and of its files, as fields of a `Preparation`.
+
+    Without an axis `up`, it is that of the card, or the usual one of the files, with a warning if it is y for some.
+    """
+    suffixes = {suffix_of(name) for name in names} & SHAPE_SUFFIXES
+    known = of_card if of_card and up == "auto" else up
+    if known != "auto":
+        kinds = suffixes if known == "z" else suffixes - {".dae"}  # which state their axis, and are read with Z up
+        lies = {} if known in ("y", "z") else {"up": "z", "files_up": known}
+        return {"up": known, "kinds": tuple(sorted(kinds)), **lies}
+    usual: Axis = usual_up(names) or "z"
+    upright = {suffix for suffix in suffixes if USUAL_AXES.get(suffix) == "y"}
+    if upright:
+        assumption, remedy = "y is taken for their upward axis", "give --up y or --up z"
+        if usual == "z":
+            assumption, remedy = "beside others, they are turned to Z up", "give --up z if they have Z up"
+        found = f"{folder} holds {' and '.join(sorted(upright))} files, which usually have Y up: {assumption}"
+        look = f"look at them with `pointset data show {shlex.quote(str(folder))}`"
+        warnings.warn(f"{found}; {look}, and {remedy} (in Python up=)", UserWarning, stacklevel=4)
+    return {"up": usual, "kinds": tuple(sorted(suffixes - upright if usual == "z" else suffixes))}
 
 
 def upright_mesh(mesh: Mesh) -> Mesh:

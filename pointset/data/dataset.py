@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from pointset.configuration import check
+from pointset.data.axes import axis_of_dataset
 from pointset.data.cache.build import load_cache
 from pointset.data.cache.manifest import CachePlan
 from pointset.data.catalogue.cards import Card
@@ -20,7 +21,6 @@ from pointset.data.catalogue.locate import check_against_card, home, locate_data
 from pointset.data.catalogue.released import is_released, read_released, released_labels
 from pointset.data.groups import NO_GROUPS
 from pointset.data.options import SPLITS, TABLES, DataOptions
-from pointset.data.orientation import rotated_cache, with_axis
 from pointset.data.point_cache import PointCache
 from pointset.data.point_sets import PointSets
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
@@ -100,8 +100,10 @@ def load_split(
     cache, present = _folder_cache(folder, card, split, options, listing, progress, classes)
     _warn_of_missing_classes(folder, cache, split, present)
     name, source = (card.name, card.name) if card else (folder.name, str(folder))
-    options = options if trained else with_axis(options, cache.names, card, folder)
-    cache = rotated_cache(cache, [now or options.usual_up(shape) for shape in cache.names], options.up)
+    if not trained:
+        axis = axis_of_dataset(options.up, card and card.up, cache.names, folder)
+        options = dataclasses.replace(options, **axis)
+    cache = cache.rotated([now or options.usual_up(shape) for shape in cache.names], options.up)
     group_of, left_out = _groups_and_left_out(folder, split, options, listing, cache.names)
     rows: Tensor | None = None
     if options.without is not None:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pointset.data.axes import rotate_up
 from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError, quoted
 
@@ -70,6 +71,19 @@ class PointCache:
         """Return the cache with other points and arrays, and other `fields`."""
         arrays = {name: array for name, array in columns.items() if name != "points"}
         return replace(self, points=columns["points"], arrays=arrays, checksums=(), **fields)
+
+    def rotated(self, axes: Sequence[str], up: str) -> "PointCache":
+        """Return the cache whose shapes, each with one of these directions up, are rotated to have this axis up."""
+        if {*axes} <= {up}:
+            return self
+        columns = self.columns
+        for now in {*axes} - {up}:
+            rows = np.repeat([axis == now for axis in axes], self.sizes)
+            for name in {"points", "normals"} & {*columns}:
+                flat = np.array(columns[name]).reshape(-1, 3)
+                flat[rows] = rotate_up(flat[rows], now, up)
+                columns[name] = flat.reshape(columns[name].shape)
+        return self.with_columns(columns)
 
     @functools.cached_property
     def sizes(self) -> NDArray[np.int64]:
