@@ -101,7 +101,7 @@ def load_split(
     _warn_of_missing_classes(folder, cache, split, present)
     name, source = (card.name, card.name) if card else (folder.name, str(folder))
     if not trained:
-        axis = axis_of_dataset(options.up, card and card.up, cache.names, folder)
+        axis = axis_of_dataset(options.up, card.up if card else None, cache.names, folder)
         options = dataclasses.replace(options, **axis)
     cache = cache.rotated([now or options.usual_up(shape) for shape in cache.names], options.up)
     group_of, left_out = _groups_and_left_out(folder, split, options, listing, cache.names)

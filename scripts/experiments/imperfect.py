@@ -76,10 +76,11 @@ def with_copies(sets: PointSets, seed: int) -> CopiedSets:
         {"points": np.concatenate(blocks)},
         names=[f"{name}#{copy}" if copy else name for copy in range(COPIES + 1) for name in cache.names],
         labels=np.tile(cache.labels, COPIES + 1),
-        groups=None if cache.groups is None else np.tile(cache.groups, COPIES + 1),
     )
     rows = torch.arange(len(cache))
-    return CopiedSets(copies, sets.options, name=sets.name, source=sets.source, split=sets.split, rows=rows)
+    copied = CopiedSets(copies, sets.options, name=sets.name, source=sets.source, split=sets.split, rows=rows)
+    copied.groups = sets.groups
+    return copied
 
 
 @app.default
