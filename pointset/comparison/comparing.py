@@ -24,8 +24,7 @@ from pointset.comparison.runs import Run, check_folder, claim_folder, make_runs
 from pointset.comparison.tables import Table
 from pointset.errors import REPEATED, PointsetError, escaped, one_line, place_in_own_code, warn_caller
 from pointset.runs import records
-from pointset.runs.atomic import check_folder_path
-from pointset.runs.locks import lock_folder
+from pointset.runs.atomic import check_folder_path, locked
 from pointset.runs.progress import EVERY, on_terminal, progress_bar, write_line
 from pointset.runs.spreadsheets import as_csv
 from pointset.runs.workers import Workers, run_in_workers, torch_threads
@@ -78,7 +77,8 @@ def run_experiment(
     task, recipe = experiment.task, experiment.recipe
     # Before the folder is made: missing data leaves none behind.
     prepared = {size: task.prepare(size, recipe, progress) for size in task.sizes}
-    with lock_folder(out, f"another process is running a comparison in {out}: wait for it, or choose another folder"):
+    busy = f"another process is running a comparison in {out}: wait for it, or choose another folder"
+    with locked(out / ".lock", busy):
         claim_folder(experiment, out, prepared)
         runs = make_runs(experiment, out)
         ended = list(_watched(runs, run_all(runs, workers), progress))

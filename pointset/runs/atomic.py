@@ -1,8 +1,9 @@
-"""Atomic writes: a temporary file in the same folder is written, flushed to the disk, and renamed."""
+"""Atomic writes, of a temporary file that is flushed to the disk and renamed, and locks between processes."""
 
 import errno
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -112,3 +113,26 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def locked(file: Path, busy: str = "") -> Iterator[None]:
+    """Hold a lock, whose folder is made if needed.
+
+    If another process holds it, raise a PointsetError that says `busy`; without `busy`, wait.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(file)
+    with full_disk_reported(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            held = lock.acquire(timeout=0)
+        except Timeout as error:
+            if busy:
+                raise PointsetError(busy) from error
+            if sys.stderr.isatty():
+                sys.stderr.write(f"another process is creating {file.stem}: waiting for it\n")
+            held = lock.acquire()
+    with held:
+        yield

@@ -27,7 +27,7 @@ from pointset.data.options import Preparation
 from pointset.data.point_sets import PointSets
 from pointset.errors import PointsetError
 from pointset.runs import records
-from pointset.runs.locks import lock_folder
+from pointset.runs.atomic import locked
 from pointset.runs.provenance import origin
 from pointset.runs.records import write_or_compare
 from pointset.training.recipe import Recipe
@@ -84,7 +84,7 @@ class RunFolder:
     def locked(self) -> AbstractContextManager[None]:
         """Keep other processes from training in this folder."""
         busy = f"another process is training in {self.path}: wait for it, or give another folder"
-        return lock_folder(self.path, busy)
+        return locked(self.path / ".lock", busy)
 
     def describe(self, description: dict[str, Any]) -> None:
         """Write run.json unless an epoch is finished; then check that the existing one describes the same run."""

@@ -23,7 +23,7 @@ from pointset.comparison.experiment import Entry, Experiment
 from pointset.comparison.results import Comparison, gather
 from pointset.comparison.runs import make_runs
 from pointset.evaluation.predictions import load_predictions, save_predictions
-from pointset.runs.locks import lock_folder
+from pointset.runs.atomic import locked
 from pointset.runs.records import write_or_compare
 from pointset.tasks.classification import Classification
 
@@ -276,7 +276,7 @@ def test_a_run_with_a_file_cut_off_is_refused_and_no_table_takes_its_numbers(nam
 
 def test_two_comparisons_in_one_folder_do_not_write_beside_each_other(copy, classifiers):
     before, words = written(copy, "**/*"), f"another process is running a comparison in {copy}"
-    with lock_folder(copy, "-"), pytest.raises(PointsetError, match=words):
+    with locked(copy / ".lock", "-"), pytest.raises(PointsetError, match=words):
         toy.compare(classifiers(), copy)
     assert written(copy, "**/*") == before
     assert not toy.compare(classifiers(), copy).failures

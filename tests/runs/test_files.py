@@ -31,9 +31,8 @@ from pointset.data.reload import load_like
 from pointset.evaluation.predictions import validation_temperature
 from pointset.evaluation.shape_files import Guess, save_embeddings, write_guesses
 from pointset.runs import atomic, records
-from pointset.runs.atomic import check_writable, new_folder, write_atomically
+from pointset.runs.atomic import check_writable, locked, new_folder, write_atomically
 from pointset.runs.files import read_file
-from pointset.runs.locks import lock_folder
 from pointset.runs.records import write_or_compare
 from pointset.runs.spreadsheets import as_csv, read_csv
 from pointset.tasks import read_experiment
@@ -157,8 +156,8 @@ def test_a_full_disk_is_named_and_the_old_file_stays(number, tmp_path, monkeypat
 
 def test_a_folder_has_one_owner(tmp_path):
     for _ in range(2):
-        with lock_folder(tmp_path, "in use"), pytest.raises(PointsetError, match="in use"):  # noqa: SIM117
-            with lock_folder(tmp_path, "in use"):
+        with locked(tmp_path / ".lock", "in use"), pytest.raises(PointsetError, match="in use"):  # noqa: SIM117
+            with locked(tmp_path / ".lock", "in use"):
                 pass
         assert {path.name for path in tmp_path.iterdir()} == {".lock"}
 

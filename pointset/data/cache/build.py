@@ -39,8 +39,7 @@ from pointset.data.readers.reading import read_cloud, read_mesh
 from pointset.data.sampling import import_open3d, sample_points, seed_for
 from pointset.data.unusable import MOST_SAID, OnError, in_kinds, refuse_or_leave_out
 from pointset.errors import PointsetError, one_line
-from pointset.runs.atomic import full_disk_reported, new_folder
-from pointset.runs.locks import locked
+from pointset.runs.atomic import full_disk_reported, locked, new_folder
 from pointset.runs.progress import progress_bar
 from pointset.runs.workers import Workers, run_in_workers
 

@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 from pointset.data.catalogue.cards import Card, load_card
 from pointset.data.catalogue.locate import home, locate_data, make_folder, present_folder
 from pointset.errors import REPEATED, PointsetError, one_line
-from pointset.runs.atomic import full_disk_reported
+from pointset.runs.atomic import full_disk_reported, locked
 from pointset.runs.files import require_unpackable
-from pointset.runs.locks import locked
 from pointset.runs.progress import progress_bar
 
 TIMEOUT = (15, 60)

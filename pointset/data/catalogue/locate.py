@@ -8,8 +8,7 @@ from pathlib import Path
 from pointset.data.catalogue.cards import Card, did_you_mean, list_cards, load_card
 from pointset.data.shapes10 import build_shapes10, is_current
 from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
-from pointset.runs.atomic import why_not
-from pointset.runs.locks import locked
+from pointset.runs.atomic import locked, why_not
 
 
 def home() -> Path:
