@@ -5,13 +5,12 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from pointset.data.readers.formats import SHAPE_SUFFIXES, suffix_of
 from pointset.data.readers.meshes import Mesh
-from pointset.errors import PointsetError, quoted
 
 Axis = Literal["y", "z"]
 FileUp = Literal["x", "y", "z", "-x", "-y", "-z", "auto"]
@@ -62,12 +61,6 @@ def axis_of_dataset(up: FileUp, of_card: Axis | None, names: Sequence[str], fold
 def upright_mesh(mesh: Mesh) -> Mesh:
     """Return the mesh with Z up if its file states another upward axis; see `Mesh.up`."""
     return replace(mesh, vertices=rotate_up(mesh.vertices, mesh.up, "z"), up="z") if mesh.up else mesh
-
-
-def check_up(up: str | None) -> None:
-    """Raise a PointsetError unless `up` is a `FileUp` or None, which means "auto"."""
-    if up not in (None, *get_args(FileUp)):
-        raise PointsetError(f"up must be {', '.join(get_args(FileUp)[:-1])} or auto, got {quoted(up)}")
 
 
 def rotate_up(rows: np.ndarray, now: str, wanted: str, *, normals: bool = False) -> np.ndarray:

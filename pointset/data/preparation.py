@@ -17,7 +17,8 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from pointset.data.axes import Axis, FileUp, check_up, rotate_up
+from pointset.configuration import check
+from pointset.data.axes import Axis, FileUp, rotate_up
 from pointset.data.local_feature_cache import stored_local_features
 from pointset.data.normalize import is_standardized, normalize_rows
 from pointset.data.options import Preparation
@@ -78,7 +79,7 @@ def prepare(
         >>> pointset.data.prepare(X[0], preparation).points.shape
         torch.Size([16, 3])
     """
-    check_up(up)
+    check("up", up, FileUp | None)
     if isinstance(shape, Prepared):
         return shape
     shape = mesh_of(shape)

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pointset.data.axes import check_up
+from pointset.configuration import check
+from pointset.data.axes import FileUp
 from pointset.data.catalogue.cards import is_on_disk, list_cards, load_card
 from pointset.data.catalogue.folders import list_folder
 from pointset.data.catalogue.locate import locate_data
@@ -62,7 +63,7 @@ def load_like(
         found = f"the run was trained on data in memory ({quoted(description['source'])}) or elsewhere"
         remedy = "give files with --data, or use pointset.evaluate in Python"
         raise PointsetError(f"{found}, which is not saved with it: {remedy}")
-    check_up(up)
+    check("up", up, FileUp | None)
     direction = None if up == "auto" else up
     changes = {"on_error": on_error, "points": points, "remove_outliers": remove_outliers, "labels": labels}
     options = DataOptions.of(description)
