@@ -117,10 +117,11 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """Raise a PointsetError if a model expects another number of inputs per point."""
         wanted = getattr(model, "inputs", self.inputs)
         if wanted != self.inputs:
+            beside = f" (coordinates and {', '.join(self.options.features)})" if self.options.features else ""
             raise PointsetError(
                 f"the model takes {wanted} numbers of each point, and those of {self.name or 'the data'} have "
-                f"{self.inputs} ({', '.join(['coordinates', *self.options.features])}): create the model with "
-                f"inputs={self.inputs}, or load the data with other features"
+                f"{self.inputs}{beside}: create the model with inputs={self.inputs}, or load the data with other "
+                "features"
             )
 
     def require_size(self, size: int, request: str, flag: str = "") -> None:
