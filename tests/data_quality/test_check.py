@@ -107,7 +107,8 @@ def test_one_cloud_of_many_points_in_other_files(tmp_path):
     assert kinds[frozenset(("3.npy", "anew.npy"))] == "near-duplicate"
 
 
-def test_command_writes_a_table(capsys, folder, tmp_path):
+def test_command_writes_a_table(capsys, folder, report, tmp_path, monkeypatch):
+    monkeypatch.setattr("pointset.data_quality.report.check_data", lambda *_, **__: report)
     table = tmp_path / "check.csv"
     printed = asked(capsys, "data", "check", folder, "-o", table, "--json")
     assert printed["leaks"] == 1

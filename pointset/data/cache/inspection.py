@@ -71,7 +71,7 @@ def verify_cache(folder: Path, root: Path, *, progress: bool = True) -> Verified
 
 
 def look_at(
-    name_or_folder: str | Path, *, split_seed: int = 0, up: str | None = None, labels: str | None = None
+    name_or_folder: str | Path, *, up: str | None = None, labels: str | None = None
 ) -> tuple[dict[str, Any], list[Sample]]:
     """Count the shapes of a dataset, and load points of some random shapes of each class, see `PER_CLASS`.
 
@@ -87,7 +87,7 @@ def look_at(
         classes, rule, files, axis = cache.classes, "as released", list[str](), known or "z"
         samples = [*_samples(classes, cache.labels.tolist(), lambda row: _standing(cache.cloud(row), axis, axis))]
     else:
-        listing = list_folder(folder, seed=split_seed, labels=labels)
+        listing = list_folder(folder, labels=labels)
         shapes = listing.splits.get("train") or next(iter(listing.splits.values()))
         of_split = {split: [shape.label for shape in listing.splits[split]] for split in sorted(listing.splits)}
         classes, rule, files = listing.classes, listing.rule, [shape.name for shape in shapes]
