@@ -1,4 +1,4 @@
-"""Explanations of a model on a cloud, as data: attention maps, rollout, occlusion, critical points, specialisation."""
+"""Explanations of a model's prediction as data: attention maps, rollout, occlusion, critical points, specialisation."""
 
 from pointset.lazy import attach
 

@@ -1,10 +1,10 @@
-"""Faithfulness of explanations: does a prediction fall with the points that an explanation puts first?
+"""Faithfulness of explanations: how the predicted probability changes if the most important points are removed or kept.
 
-An explanation gives each point an importance. Deletion removes the most important points first and follows the
-probability of the predicted class; insertion begins with the most important points and adds the others (Petsiuk et al.,
-RISE, arXiv 1806.07421, section 4.2). The area under the deletion curve is small for a faithful explanation, that under
-the insertion curve large. A random order of the points is the baseline: it is not a bad one, since a set that lost
-random points is still the same shape.
+An explanation gives each point an importance. Deletion removes the most important points first, and insertion begins
+with the most important points and adds the others (Petsiuk et al., RISE, arXiv 1806.07421, section 4.2). Each gives a
+curve of the probability of the predicted class. A faithful explanation has a small area under the deletion curve, and a
+large area under the insertion curve. The baseline is a random order of the points. It is strong for insertion, since a
+few random points often show the whole shape.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,15 +24,15 @@ from pointset.explain.recording import explain_each, record_maps
 from pointset.nn.layers import in_evaluation_mode
 
 REMOVED_SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-"""Shares of the points that are removed, or that are not inserted yet."""
+"""Shares of the points that are removed (deletion) or not yet inserted (insertion)."""
 INTEGRATED = (torch.arange(32) + 0.5) / 32
-"""Scales of integrated gradients from the origin to the points (Sundararajan et al., arXiv 1703.01365)."""
+"""Factors of the points on the path of integrated gradients from the origin (Sundararajan et al., arXiv 1703.01365)."""
 Explanation = Callable[[nn.Module, Tensor, int], Tensor]
-"""The importance [n] of the points [n, inputs] of a cloud for a class of a model."""
+"""A function of a model, points [n, inputs] and the index of a class, which returns the importance [n]."""
 
 
 def attention(model: nn.Module, points: Tensor, label: int) -> Tensor:
-    """What the pooling attends to, mean over heads, seeds and joined poolings; independent of the class."""
+    """Return the mean pooling attention [n] over heads, seeds and joined poolings; `label` is not used."""
     maps = record_maps(model, points)
     pools = [pool.relative().mean(dim=(0, 1)) for pool in maps if (pool.kind, pool.points_are) == ("pools", "keys")]
     if not pools:
@@ -41,7 +41,7 @@ def attention(model: nn.Module, points: Tensor, label: int) -> Tensor:
 
 
 def gradients(model: nn.Module, points: Tensor, label: int, scales: Tensor) -> Tensor:
-    """The mean gradient of the logit at the points times each of the scales, times the points: [n]."""
+    """Return [n]: the product of each point with the gradient of the logit, averaged over the points times `scales`."""
     inputs = (scales[:, None, None].to(points) * points).requires_grad_()
     with torch.enable_grad():
         (slopes,) = torch.autograd.grad(model(inputs)[:, label].sum(), inputs)
@@ -56,21 +56,21 @@ EXPLANATIONS: dict[str, Explanation] = {
     "integrated gradients": lambda model, points, label: gradients(model, points, label, INTEGRATED),
     "occlusion": occlude,
 }
-"""By name. Attention, rollout and critical points are the same for all classes."""
+"""Explanations by name. Attention, rollout and critical points do not depend on the class."""
 
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Probabilities of the predicted class along the order of one explanation."""
+    """Probabilities of the predicted class when points are removed in the order of one explanation."""
 
     deletion: Float[ndarray, "shapes shares"]
-    """Without the most important points, for each of `REMOVED_SHARES`."""
+    """Probabilities without the most important points, for each of `REMOVED_SHARES`."""
     insertion: Float[ndarray, "shapes shares"]
-    """With only the most important points, the same shares being left out."""
+    """Probabilities with only the most important points, for each of `REMOVED_SHARES`."""
 
     @property
     def areas(self) -> dict[str, Float[ndarray, " shapes"]]:
-        """Mean probability over the removed shares, "deletion" and "insertion", for each shape."""
+        """The mean probability of each shape over the removed shares, by "deletion" and "insertion"."""
         span = REMOVED_SHARES[-1] - REMOVED_SHARES[0]
         return {
             "deletion": np.trapezoid(self.deletion, REMOVED_SHARES, axis=1) / span,
@@ -81,19 +81,19 @@ class Curves:
 def check_explanations(
     model: nn.Module, shapes: Any, explanations: Sequence[str] | None = None, seed: int = 0
 ) -> dict[str, Curves]:
-    """Deletion and insertion curves of explanations, and of a random order of the points.
+    """Return the deletion and insertion curves of explanations, and of a random order of the points.
 
     Args:
         model: a classifier, called as `model(points [B, n, inputs], mask [B, n]) -> logits [B, classes]`.
-        shapes: what `model.predict` takes, see `critical_points`; of a model that is not of the zoo, points [n, 3].
-        explanations: names from `EXPLANATIONS`; None means all that the model has.
+        shapes: shapes as for `critical_points`; points [n, 3] if the model is not of the zoo.
+        explanations: names from `EXPLANATIONS`; None means all that can be computed for the model.
         seed: seed of the random order.
 
     Returns:
-        By explanation, and for "random": the curves of all shapes.
+        The curves of all shapes, by the name of the explanation or "random".
 
     Raises:
-        PointsetError: an explanation is unknown, or the model does not have it, or no shape is given.
+        PointsetError: an explanation is unknown or cannot be computed for the model, or no shape is given.
 
     Example:
         >>> from pointset.explain.faithfulness import check_explanations
@@ -107,14 +107,14 @@ def check_explanations(
 def curves_of(
     model: nn.Module, clouds: Sequence[Tensor], explanations: Sequence[str] | None = None, seed: int = 0
 ) -> dict[str, Curves]:
-    """The curves of `check_explanations` for prepared clouds [n, d]."""
+    """Return the curves of `check_explanations` for prepared clouds [n, d]."""
     if not clouds:
         raise PointsetError("explanations are checked on shapes, got 0 clouds")
     if unknown := set(explanations or ()) - set(EXPLANATIONS):
         raise PointsetError(f"{sorted(unknown)[0]!r} is not an explanation: use {', '.join(EXPLANATIONS)}")
     generator = torch.Generator().manual_seed(seed)
     curves: dict[str, list[tuple[ndarray, ndarray]]] = {}
-    lacking = () if explanations else (PointsetError,)  # the model does not have it
+    lacking = () if explanations else (PointsetError,)  # skip what cannot be computed for the model
     with in_evaluation_mode(model):
         for cloud in clouds:
             label = int(masked_logits(model, cloud, torch.ones(1, len(cloud), dtype=torch.bool)).argmax())

@@ -1,8 +1,8 @@
-"""Attention weights of modules of torch and torch-geometric, recorded by hooks that do not change outputs.
+"""Records attention weights of torch and torch-geometric modules by hooks that do not change outputs.
 
-Found are `torch.nn.MultiheadAttention`, which `nn.TransformerEncoder` and the set attention of torch-geometric
-(`SetTransformerAggregation`, `InducedSetAttentionBlock`, `PoolingByMultiheadAttention`) contain, and torch-geometric's
-`AttentionalAggregation` and `GlobalAttention`.
+Recorded modules are `torch.nn.MultiheadAttention`, and `AttentionalAggregation` and `GlobalAttention` of
+torch-geometric. The first is part of `nn.TransformerEncoder` and of the set attention of torch-geometric
+(`SetTransformerAggregation`, `InducedSetAttentionBlock`, `PoolingByMultiheadAttention`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pointset.nn.modules import MapKind, Side
 
 SIGNATURE = inspect.signature(nn.MultiheadAttention.forward)
 AGGREGATION = "<class 'torch_geometric.nn.aggr.attention.AttentionalAggregation'>"
-"""The class as text: torch-geometric is imported only if a model contains one. `GlobalAttention` is this class."""
+"""The class as text, so that torch-geometric need not be installed. `GlobalAttention` is the same class."""
 
 
 class Recorded(NamedTuple):
@@ -36,7 +36,7 @@ class Recorded(NamedTuple):
 
 
 def hooked_modules(model: nn.Module) -> dict[str, nn.Module]:
-    """The modules of a model whose weights hooks can record, by name."""
+    """Return the modules of a model whose attention weights hooks can record, by name."""
     return {
         name: module
         for name, module in model.named_modules()
@@ -50,14 +50,15 @@ def recording_by_hooks(model: nn.Module, mask: Tensor | None, sets: int) -> Iter
 
     Args:
         model: any module.
-        mask: bool [B, n] of the points, True at real points; for aggregations, whose rows are those of all sets.
+        mask: bool [B, n], True at real points. The input rows of an aggregation are the real points of all sets
+            together, and the mask shows to which set each row belongs.
         sets: number B of sets.
     """
     records: list[Recorded] = []
     fast = torch.backends.mha.get_fastpath_enabled()
     with ExitStack() as stack:
         stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
-        torch.backends.mha.set_fastpath_enabled(False)  # it computes a whole layer without calling its attention
+        torch.backends.mha.set_fastpath_enabled(False)  # the fast path skips the attention module and its hooks
         for name, module in hooked_modules(model).items():
             if isinstance(module, nn.MultiheadAttention):
                 handles = _record_attention(name, module, records)
@@ -69,7 +70,7 @@ def recording_by_hooks(model: nn.Module, mask: Tensor | None, sets: int) -> Iter
 
 
 def _record_attention(name: str, module: nn.MultiheadAttention, records: list[Recorded]) -> list[Any]:
-    """Ask for the weights of each head, and return to the caller what it asked for."""
+    """Make the module compute the weights of each head, but return to the caller what it asked for."""
     asked: list[tuple[bool, bool, bool]] = []
 
     def before(_: nn.Module, arguments: Any, named: Any) -> tuple[Any, Any]:
@@ -92,7 +93,7 @@ def _record_attention(name: str, module: nn.MultiheadAttention, records: list[Re
 
 
 def _record_aggregation(name: str, module: Any, records: list[Recorded], mask: Tensor | None, sets: int) -> Any:
-    """Compute the gate of an aggregation again: one head per feature of it, one query."""
+    """Compute the gates of an aggregation again, and record them as one query with a head for each gate feature."""
     parameters = inspect.signature(module.forward)
 
     def after(_: nn.Module, arguments: Any, named: Any, output: Tensor) -> None:
@@ -114,13 +115,14 @@ def _record_aggregation(name: str, module: Any, records: list[Recorded], mask: T
 
 
 def kinds_by_size(records: Sequence[Recorded], sets: int, points: int) -> list[tuple[Recorded, MapKind, Side]]:
-    """The records with the kind of each map and the side of the points, by the sizes of the weights.
+    """Return each record with its kind of map and the side of the points, inferred from the sizes of the weights.
 
-    Weights whose keys are the points are read ("reads") if a later attention of the points reads from as many rows,
-    and pooled ("pools") otherwise. Weights of other sets are left out, with a warning that names the module.
+    An attention whose keys are the points is of kind "reads" if a later attention has the points as queries and as many
+    keys as this one has queries. Otherwise it is of kind "pools". If the batch size of weights is not `sets`, they are
+    left out with a warning that names the module.
 
     Raises:
-        PointsetError: there are as many points as other rows, so that sizes do not determine the sides.
+        PointsetError: queries and keys are different tensors with as many rows as points: the side is unknown.
     """
     kinds: list[tuple[Recorded, MapKind, Side]] = []
     for place, record in enumerate(records):

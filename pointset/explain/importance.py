@@ -1,4 +1,4 @@
-"""Which points a prediction depends on, or could: critical points, exact support, attention rollout, occlusion."""
+"""Importance of points for a prediction: critical points, exact support, attention rollout, occlusion."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,23 +18,24 @@ from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.predicting import predict
 
 LARGEST_CHANGE = 1e-4
-"""Of a logit, relative to the largest: sums over fewer points are rounded in another order."""
+"""Largest change of a logit by rounding, relative to the largest logit, when points without influence are left out."""
 
 
 def critical_points(model: nn.Module, shape: Any) -> Any:
-    """For each point, the number of features for which the max pool selects it.
+    """Count, for each point, the features for which the max pooling selects it.
 
-    Points with a count of 0 do not affect the pooled vector; the others are the critical point set (Qi et al.,
-    PointNet, arXiv 1612.00593, section 4.3). If several points have the largest value, the first one is counted.
+    The points with counts above 0 are the critical point set (Qi et al., PointNet, arXiv 1612.00593, section 4.3). The
+    encoded rows of all other points can be removed without a change of the pooled vector. If several points have the
+    largest value of a feature, the first one is counted.
 
     Args:
-        model: a zoo model that pools by max, such as rff-max or isab16-max. If its encoder has attention, the row of a
-            point also depends on other points.
-        shape: what `model.predict` takes. The points [n, 3] of an array or a tensor are all used, repeated ones once;
-            of other shapes, those of `model.prepare(shape)`.
+        model: a zoo model that pools by max, such as rff-max or isab16-max. If its encoder has attention, encoded rows
+            also depend on other points.
+        shape: any input of `model.predict`. All points [n, 3] of an array or a tensor are used, repeated points once;
+            of other shapes, the points of `model.prepare(shape)`.
 
     Returns:
-        int64 [n]; the counts sum to the width of the pooled vector. Of several shapes, a list.
+        Counts int64 [n], which sum to the width of the pooled vector. A list of counts for several shapes.
 
     Raises:
         PointsetError: the model does not pool by max, or the shape cannot be prepared.
@@ -49,7 +50,7 @@ def critical_points(model: nn.Module, shape: Any) -> Any:
 
 
 def count_maxima(model: nn.Module, points: Tensor) -> Tensor:
-    """The `critical_points` of a prepared cloud [n, d]."""
+    """Return the `critical_points` of a prepared cloud [n, d]."""
     if not isinstance(model, SetClassifier) or not isinstance(model.pool, MaxPool):
         name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
         raise PointsetError(f"{name} does not pool by max: critical points need a model such as rff-max")
@@ -63,12 +64,12 @@ class Support:
     """The support of one prediction."""
 
     points: Bool[Tensor, " n"]
-    """True for points without which the logits could change."""
+    """True at points in the support."""
     change: float
-    """Largest change of a logit when all other points are left out."""
+    """Largest change of a logit when all points outside the support are left out."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
+        """Return the size of the support, the number of points and the change, for JSON."""
         return {"support": int(self.points.sum()), "points": len(self.points), "change": self.change}
 
     def __str__(self) -> str:
@@ -78,21 +79,19 @@ class Support:
 
 
 def exact_support(model: nn.Module, shape: Any) -> Any:
-    """Find the points on which a model's prediction for one cloud depends, and check it by leaving the others out.
+    """Return the support of a prediction: the points with non-zero pooling weight.
 
-    A support exists where no encoder lets points interact and the pooling gives points a weight of exactly zero: those
-    that win no maximum, or that sparsemax leaves out. Local features are not computed again without the others.
-
-    A point is in the support if the pooled vectors have a gradient with respect to its encoded row: it is zero for a
-    row that wins no maximum, or that has a weight of zero under sparsemax.
+    A point is in the support if the pooled vectors have a non-zero gradient with respect to its encoded row. The
+    gradient is zero if the row has no maximum (max pooling), or weight 0 under sparsemax. To check the support, the
+    logits are computed again without all other points, but with the local features of the whole cloud.
 
     Args:
         model: a zoo model.
         shape: see `critical_points`.
 
     Returns:
-        The `Support`; None if the model has none: all points have a weight, or points interact before the pooling. Of
-        several shapes, a list.
+        The `Support`, or None if all points have non-zero weight or points interact before the pooling. A list for
+        several shapes.
 
     Example:
         >>> from pointset.explain import exact_support
@@ -104,7 +103,7 @@ def exact_support(model: nn.Module, shape: Any) -> Any:
 
 
 def support_of(model: nn.Module, cloud: Tensor) -> Support | None:
-    """The `exact_support` of a prepared cloud [n, d]."""
+    """Return the `exact_support` of a prepared cloud [n, d]."""
     if not isinstance(model, SetClassifier):
         return None
     cloud = model.with_numbers(cloud[None].to(next(model.parameters()).device))
@@ -121,11 +120,11 @@ def support_of(model: nn.Module, cloud: Tensor) -> Support | None:
 
 
 def _rows_with_gradient(model: SetClassifier, cloud: Tensor) -> Tensor:
-    """True [n] for the rows that have a gradient in the pooled vectors."""
+    """Return bool [n], True at the encoded rows with respect to which the pooled vectors have a non-zero gradient."""
     with torch.enable_grad():
         rows = model.encode(cloud).detach().requires_grad_()
         pooled = model.pool(rows, None)
-        # Two directions: in one, the gradients of a row might cancel by chance.
+        # Two random directions: in a single one, the gradients of a row might cancel by chance.
         generator = torch.Generator().manual_seed(0)
         support = torch.zeros(cloud.shape[1], dtype=torch.bool, device=cloud.device)
         for _ in range(2):
@@ -136,10 +135,10 @@ def _rows_with_gradient(model: SetClassifier, cloud: Tensor) -> Tensor:
 
 
 def support_map(support: Support) -> AttentionMap:
-    """Return the support as an attention map with equal weights of its points, for figures.
+    """Return the support as an attention map, for figures: its points have equal weights.
 
     Args:
-        support: what `exact_support` returns.
+        support: a result of `exact_support`.
 
     Returns:
         A map of one head and one query over the points.
@@ -149,24 +148,24 @@ def support_map(support: Support) -> AttentionMap:
 
 
 def rollout(maps: Sequence[AttentionMap]) -> Tensor:
-    """Attention rollout (Abnar and Zuidema, arXiv 2005.00928, section 3), from each pooled vector back to the points.
+    """Return the attention rollout of each pooled vector (Abnar and Zuidema, arXiv 2005.00928, section 3).
 
-    Heads are averaged, and half of each row passes through the residual: A' = 0.5 I + 0.5 A, where A is the product
-    writes reads for an ISAB, and the map itself for a SAB. The rows of the pooling are multiplied by the A' of all
+    Heads are averaged, and the residual connection gets weight 0.5: A' = 0.5 I + 0.5 A, where A is the map of a SAB, or
+    the matrix product of the "writes" and "reads" of an ISAB. The map of the pooling is multiplied by the A' of all
     blocks, from the last to the first.
 
-    Rollout ignores values, feed-forward layers, norms, the real weight of the residual, and other joined poolings: it
-    shows from where attention could have taken a pooled vector, not what the prediction depends on.
+    Rollout ignores values, feed-forward layers, norms, the real weight of the residual, and joined poolings without
+    attention. It traces attention back to the points, but does not measure on which points the prediction depends.
 
     Args:
-        maps: all maps of a model on one cloud, in the order of `attention_maps`.
+        maps: all maps of a model for one cloud, in the order of `attention_maps`.
 
     Returns:
-        [k, n]: for each of the k pooled vectors, the share of each point; rows sum to 1.
+        [k, n]: the share of each point in each of the k pooled vectors; rows sum to 1.
 
     Raises:
-        PointsetError: the model does not pool by attention, the maps are of a batch, or they are not all the maps of
-            one forward pass.
+        PointsetError: the model does not pool by attention, the maps are of a batch, or maps of the forward pass are
+            missing.
 
     Example:
         >>> from pointset.explain.importance import rollout
@@ -182,7 +181,7 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     kinds = [(entry.kind, entry.layer.removesuffix(entry.kind)) for entry in maps]
     reads = {(index, block) for index, (kind, block) in enumerate(kinds) if kind == "reads"}
     writes = {(index - 1, block) for index, (kind, block) in enumerate(kinds) if kind == "writes"}
-    for _, block in sorted(reads ^ writes):  # every ISAB has its two maps in succession
+    for _, block in sorted(reads ^ writes):  # the two maps of an ISAB must follow each other
         wrong = f"{block}reads is not followed by {block}writes: rollout needs all maps of a model in their order"
         raise PointsetError(f"{wrong}; for the encoder dumlp, which writes back without attention, use occlusion")
     for entry in maps:
@@ -206,21 +205,21 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
 def occlusion_influence(
     model: nn.Module, shape: Any, label: int | None = None, *, neighbours: int | None = None
 ) -> Any:
-    """Remove each point with its nearest neighbours, by masking them, and measure the change of the prediction.
+    """Mask each point together with its nearest neighbours, and measure the change of the prediction.
 
-    Neighbours could replace a point, so a patch is removed at a time, as Zeiler and Fergus (arXiv 1311.2901, section
-    4.2) occlude squares of an image. The model is evaluated on n clouds.
+    A single point is seldom important, because its neighbours are similar. Therefore a patch is removed at a time, as
+    Zeiler and Fergus (arXiv 1311.2901, section 4.2) occlude squares of an image. The model is evaluated n + 1 times.
 
     Args:
         model: called as `model(points [B, n, 3], mask [B, n]) -> logits [B, classes]`.
-        shape: see `critical_points`; of a model that is not of the zoo, points [n, 3]. Local features stay those of the
-            whole cloud.
+        shape: see `critical_points`; points [n, 3] if the model is not of the zoo. Local features are not computed
+            again without the removed points.
         label: index of the class; None means the predicted class.
-        neighbours: number of points to remove at a time, the point itself included; None means n / 16.
+        neighbours: number of points to remove at a time, including the point itself; None means n / 16.
 
     Returns:
-        [n]: the decrease of the log-probability of the class, in nats, when the point and its neighbours are removed.
-        Of several shapes, a list.
+        [n]: the decrease of the log-probability of the class, in nats, when the point and its neighbours are removed. A
+        list for several shapes.
 
     Raises:
         PointsetError: the shape has fewer than 2 points or does not fit the model, `neighbours` leaves no point, or the
@@ -235,17 +234,17 @@ def occlusion_influence(
 
 
 def occlude(model: nn.Module, points: Tensor, label: int | None = None, neighbours: int | None = None) -> Tensor:
-    """The `occlusion_influence` of the points of a prepared cloud [n, d], n at least 2."""
+    """Return the `occlusion_influence` of the points of a prepared cloud [n, d], n at least 2."""
     n = len(points)
     removed = max(1, n // 16) if neighbours is None else neighbours
     if not 1 <= removed < n:
         raise PointsetError(f"neighbours must be 1 to {n - 1} of {n} points, got {removed}")
-    # Not by matrix products: far from the origin, their rounding errors are as large as the distances.
+    # Without matrix products: far from the origin, their rounding errors are as large as the distances.
     coordinates = points[:, :3]
     distances = torch.cdist(coordinates, coordinates, compute_mode="donot_use_mm_for_euclid_dist")
-    distances.fill_diagonal_(-1.0)  # so that a point itself precedes its duplicates
+    distances.fill_diagonal_(-1.0)  # so that each point precedes its duplicates
     near = distances.topk(removed, largest=False).indices  # [n, removed]
-    masks = torch.ones(n + 1, n, dtype=torch.bool)  # the first is of the whole cloud
+    masks = torch.ones(n + 1, n, dtype=torch.bool)  # the first mask keeps the whole cloud
     masks[1:].scatter_(1, near, False)
     logs = masked_logits(model, points, masks).log_softmax(dim=1)
     label = int(logs[0].argmax()) if label is None else label
@@ -255,5 +254,5 @@ def occlude(model: nn.Module, points: Tensor, label: int | None = None, neighbou
 
 
 def masked_logits(model: nn.Module, points: Tensor, masks: Tensor) -> Tensor:
-    """Logits [B, classes] of a cloud [n, inputs] with masks [B, n], in evaluation mode, on the CPU."""
+    """Return the logits [B, classes] of a cloud [n, inputs] with each of the masks [B, n], on the CPU."""
     return predict(model, [(points.expand(len(masks), -1, -1), masks)]).logits.cpu()

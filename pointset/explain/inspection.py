@@ -1,4 +1,4 @@
-"""Everything about one prediction: attention maps, the support, and checks of explanations."""
+"""Inspection of one prediction: attention maps, the support, and checks of explanations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,25 +22,25 @@ class Inspection:
     prepared: Prepared
     """The prepared shape."""
     prediction: Prediction
-    """The prediction of one set."""
+    """The prediction for the shape."""
     maps: list[AttentionMap]
-    """Maps of all attentions, in the order of the computation; first the support, if it is not the whole cloud."""
+    """Maps of all attentions, in the order of the computation; the map of the support, if there is one, comes first."""
     support: Support | None
-    """The support; None where all points have a weight, or where points interact before the pooling."""
+    """The support; None if all points have non-zero weight, or if points interact before the pooling."""
     checks: Mapping[str, Curves]
-    """Probability against removed points for each explanation, if `check` is True."""
+    """Deletion and insertion curves for each explanation; empty unless `check` is True."""
 
 
 def network_of(model: Classifier) -> Classifier:
-    """Return the model itself, or the network in an ensemble.
+    """Return the network of an ensemble; any other model is returned unchanged.
 
     Raises:
-        PointsetError: the product has none.
+        PointsetError: the ensemble has no network.
     """
     members = getattr(getattr(model, "model", None), "members", ())
     networks = [member for member in members if isinstance(member, SetClassifier)]
     if members and not networks:
-        raise PointsetError("the product has no network: load the network of its run, or train with a larger --budget")
+        raise PointsetError("the ensemble has no network: load the network of the run, or train with a larger --budget")
     return networks[0] if networks else model
 
 
@@ -48,18 +48,18 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
     """Prepare a shape, classify it, and record its attention maps.
 
     Args:
-        model: a network of the zoo; of an ensemble, its network is inspected.
-        shape: what `model.predict` takes: a file, a mesh, a cloud or points [n, inputs]; a list or a batch of these; or
-            `PointSets`.
-        check: also remove points in the order of every explanation; see `pointset.explain.faithfulness`.
+        model: a model of the zoo. For an ensemble, the prediction is the ensemble's, the rest its network's.
+        shape: any input of `model.predict`: a file, a mesh, a cloud or points [n, inputs]; a list or a batch of these;
+            or `PointSets`.
+        check: also compute deletion and insertion curves; see `pointset.explain.faithfulness`.
         reading: arguments of `prepare`, such as `points`, `seed` and `up`.
 
     Returns:
-        An `Inspection`: the prepared shape, its prediction, maps, support and, if asked for, checks. Of several shapes,
-        a list of inspections.
+        An `Inspection`: the prepared shape, its prediction, maps and support, and the checks if `check` is True. A list
+        of inspections for several shapes.
 
     Raises:
-        PointsetError: the shape cannot be prepared, or the model neither has attention nor leaves points out.
+        PointsetError: the shape cannot be prepared, or the model has neither attention nor a support.
 
     Example:
         >>> seen = pointset.explain.inspect_shape(pointset.create_model("rff-max", classes=2, dim=4), test.points[0])

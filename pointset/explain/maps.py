@@ -1,4 +1,4 @@
-"""Attention maps as data: what each query of an attention reads."""
+"""Attention maps as data: the weights of an attention for each head, query and key."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AttentionMap:
-    """The weights of one attention, for one cloud or a batch of clouds. Rows sum to 1 over the keys.
+    """The weights of one attention, for one cloud or a batch of clouds.
 
-    (Rows of user-defined weights functions may have other sums.) The kinds are:
+    The weights of a query are a row. Rows sum to 1 over the keys, except those of some user-defined functions. Kinds:
 
     - "reads": each inducing point (query) over the points (keys);
     - "writes": each point (query) over the inducing points (keys);
     - "pools": each seed (query) over the points (keys);
-    - "self": each element over all elements, of the set itself or of the pooled vectors;
-    - "support": equal weights of the points in the support of a prediction, see `pointset.explain.support`.
+    - "self": self-attention among the points, or among the pooled vectors;
+    - "support": equal weights of the points in the support of a prediction, see `pointset.explain.exact_support`.
 
-    Heads are averaged only if `heads` is called. For a batch, `map[i]` is the map of one cloud without its padding.
+    All heads are kept; `heads` combines them. For a batch, `map[i]` is the map of cloud i without its padding.
 
     Example:
         >>> map = pointset.find_map(pointset.attention_maps(model, test.points[0]), kind="pools")
@@ -48,29 +48,29 @@ class AttentionMap:
     weights: Tensor
     """[heads, queries, keys] for one cloud, [B, heads, queries, keys] for a batch; on the CPU. Padded keys have 0."""
     points_are: Side
-    """Whether the queries, the keys, both or neither are the points of the cloud."""
+    """Which side of the attention is the points of the cloud: the queries, the keys, both or neither."""
     mask: Tensor | None = None
     """Mask of a padded batch: bool [B, n], True at real points."""
     up: Literal["x", "y", "z"] = "z"
-    """The upward axis of the points, that of the model's preparation; for pictures."""
+    """The upward axis of the points, from the model's preparation; used by pictures."""
     points: Tensor | None = None
-    """The points [n, d], or [B, n, d] of a batch; for pictures."""
+    """The points [n, d], or [B, n, d] of a batch; used by pictures."""
 
     def __repr__(self) -> str:
-        """A summary in one line."""
+        """Return a summary in one line."""
         *batch, heads, queries, keys = self.weights.shape
         clouds = "".join(f"{count} clouds, " for count in batch)
         sizes = f"{heads} head{'s' * (heads != 1)}, {queries} quer{'y' if queries == 1 else 'ies'}, {keys} keys"
         return f"AttentionMap {self.layer} ({self.kind}): {clouds}{sizes}; {self.points_are} are points"
 
     def __len__(self) -> int:
-        """Number of clouds in the batch."""
+        """Return the number of clouds in the batch."""
         if self.weights.dim() == 3:
             raise TypeError(f"the map of {self.layer} has no length: it is of one cloud, not of a batch")
         return len(self.weights)
 
     def __getitem__(self, index: int) -> AttentionMap:
-        """The map of one cloud of a batch, without its padded queries and keys."""
+        """Return the map of one cloud of a batch, without its padded queries and keys."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"the batch has {len(self)} clouds, got index {index}")
         weights, points = self.weights[index], None if self.points is None else self.points[index]
@@ -84,14 +84,14 @@ class AttentionMap:
         return dataclasses.replace(self, weights=weights, mask=None, points=points)
 
     def relative(self) -> Tensor:
-        """The weights times the number of real keys: 1 is uniform attention for a set of any size."""
+        """Return the weights times the number of real keys: 1 is uniform attention for a set of any size."""
         return self.weights * self._keys()
 
     def entropy(self) -> Tensor:
-        """Normalised entropy of each row, entropy / log n: 1 is uniform, 0 is a single key. [..., heads, queries].
+        """Return the normalised entropy of each row, [..., heads, queries]: 1 is uniform, 0 is a single key.
 
-        A row over one key, or over none, has entropy 1. A row that does not sum to 1 is first divided by its sum; the
-        entropy of a row with a negative weight is NaN.
+        It is entropy / log n for n real keys, and 1 if n is 0 or 1. A row that does not sum to 1 is first divided by
+        its sum. The entropy of a row with a negative weight is NaN.
         """
         shares = self.weights / self.weights.sum(dim=-1, keepdim=True).clamp(min=1e-12)
         nats = torch.special.entr(shares).sum(dim=-1).where((shares >= 0).all(dim=-1), math.nan)
@@ -99,10 +99,10 @@ class AttentionMap:
         return torch.where(greatest > 0, nats / greatest.clamp(min=1e-12), 1.0)
 
     def row_distance(self) -> Tensor:
-        """Mean distance between the rows of different queries, [..., heads]: 0 if all are equal, 1 if none overlap.
+        """Return the mean distance between the rows of different queries, [..., heads]: 0 if equal, 1 if disjoint.
 
-        The distance of two rows is their total variation, half the sum of absolute differences. Padded queries do not
-        count. NaN for a single query.
+        The distance of two rows is their total variation, half the sum of absolute differences. Padded queries are
+        left out. The result is NaN for a single query.
         """
         distances = torch.cdist(self.weights, self.weights, p=1.0) / 2
         queries = torch.tensor(float(self.weights.shape[-2]))
@@ -113,7 +113,7 @@ class AttentionMap:
         return (distances.sum(dim=(-1, -2)) / (queries * (queries - 1))).where(queries > 1, math.nan)
 
     def heads(self, how: Literal["mean", "max"]) -> AttentionMap:
-        """The map with its heads combined into one by mean or max. Rows of a mean sum to 1; rows of a maximum do not.
+        """Return the map with one head, the mean or maximum of all heads. Rows of a maximum do not sum to 1.
 
         Raises:
             PointsetError: `how` is neither "mean" nor "max".
@@ -124,9 +124,9 @@ class AttentionMap:
         return dataclasses.replace(self, weights=over(dim=-3, keepdim=True))
 
     def to_pandas(self) -> DataFrame:
-        """A row per weight: layer, kind, head, query, key, weight, relative (1 is uniform); of a batch, also cloud.
+        """Return a table with a row for each weight, without padded queries and keys.
 
-        Padded queries and keys are left out.
+        Columns are layer, kind, head, query, key, weight and relative (1 is uniform), for a batch also cloud.
 
         Example:
             >>> table = pointset.find_map(pointset.attention_maps(model, test.points[0]), kind="pools").to_pandas()
@@ -144,14 +144,14 @@ class AttentionMap:
         return pandas.DataFrame(columns)
 
     def _keys(self) -> Tensor:
-        """Number of real keys of each cloud, in a shape that broadcasts with the weights."""
+        """Return the number of real keys of each cloud, in a shape that broadcasts with the weights."""
         if self.mask is None or self.points_are not in ("keys", "both"):
             return torch.tensor(float(self.weights.shape[-1]))[..., None]
         return self.mask.sum(dim=1).to(self.weights.dtype)[:, None, None, None]
 
 
 def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: MapKind | None = None) -> AttentionMap:
-    """Find the map of a layer, or the only map of a kind.
+    """Return the map of a layer, or the only map of a kind.
 
     Args:
         maps: maps from `attention_maps`.
@@ -162,7 +162,7 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ma
         The map.
 
     Raises:
-        PointsetError: no map, or more than one, fits; the message lists all maps.
+        PointsetError: no map, or more than one, matches; the message lists all maps.
 
     Example:
         >>> maps = pointset.attention_maps(model, test.points[0])

@@ -1,4 +1,4 @@
-"""Attention maps of a model: its weights are recorded in one forward pass."""
+"""Attention maps of a model: the attention weights of one forward pass are recorded."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -26,27 +26,27 @@ SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "qu
 
 
 def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) -> list[AttentionMap]:
-    """Run a model once in evaluation mode, and return one map per attention, in the order of the computation.
+    """Run a model once in evaluation mode, and return one map for each attention, in the order of the computation.
 
-    The model is unchanged afterwards: its mode is restored, and recording is switched off.
+    Afterwards the model has its former mode, and no longer records.
 
     Args:
         model: any module that contains attention blocks of this package, `torch.nn.MultiheadAttention` (as in
             `nn.TransformerEncoder` and torch-geometric's set attention) or torch-geometric's `AttentionalAggregation`.
-            It is called with the mask if its `forward` takes one: its second argument without a default, or one named
-            `mask`, `key_padding_mask`, `src_key_padding_mask` or `padding_mask` (the last three True at padding). Maps
-            of an ensemble have names that begin with model.members; `inspect_shape` gives those of its network alone.
-        points: one cloud [n, 3], which gives maps [heads, queries, keys], or a batch [B, n, 3], which gives maps
-            [B, heads, queries, keys]; or all else that `model.predict` takes. A trained model of the zoo prepares
-            shapes as `model.predict` does, with the result that a cloud may have any unit, and that the maps are of
-            `map.points`; `PointSets`, and points with local features, are used as they are.
+            The mask is passed to the argument of `forward` named `mask`, `key_padding_mask`, `src_key_padding_mask` or
+            `padding_mask` (the last three are True at padding), or else to a second argument without a default. The
+            layer names of an ensemble begin with model.members; `inspect_shape` records only the ensemble's network.
+        points: one cloud [n, 3], which gives maps [heads, queries, keys]; a batch [B, n, 3], which gives maps
+            [B, heads, queries, keys]; or any other input of `model.predict`. A trained model of the zoo prepares shapes
+            as `model.predict` does, so a cloud may have any unit, and `map.points` are the prepared points. `PointSets`
+            and points with local features are not changed.
         mask: [n] or [B, n], True at real points.
 
     Returns:
-        One map per attention.
+        One map for each attention.
 
     Raises:
-        PointsetError: the model has no attention, or points or mask do not fit it.
+        PointsetError: the model has no attention, or the shape of points or mask is wrong for it.
 
     Example:
         >>> maps = pointset.attention_maps(model, test.points[0])
@@ -88,7 +88,7 @@ def record_maps(model: nn.Module, points: Any, mask: Any = None) -> list[Attenti
 
 
 def mask_argument(model: nn.Module, points: Tensor, mask: Tensor | None) -> dict[str, Tensor]:
-    """The mask of points by the name of the argument that takes it; see `attention_maps`."""
+    """Return the mask as a keyword argument of the model's `forward`; see `attention_maps`."""
     parameters = list(inspect.signature(model.forward).parameters.values())[1:]
     named = [each for each in parameters if each.name in ("mask", *PADDING_MASKS)]
     required = [each for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
@@ -102,7 +102,7 @@ def mask_argument(model: nn.Module, points: Tensor, mask: Tensor | None) -> dict
 
 
 def each_shape(model: nn.Module, shapes: Any) -> tuple[Sequence[Any], bool]:
-    """What `model.predict` takes as a list of shapes, and True if it is one shape; `PointSets` are prepared shapes."""
+    """Return an input of `model.predict` as a list of shapes, `PointSets` as prepared ones, and True if it is one."""
     if isinstance(shapes, PointSets):
         sets = shapes.with_local_features(getattr(model, "local_features", "none"))
         clouds = [sets[row][0] for row in range(len(sets))]
@@ -114,9 +114,9 @@ def each_shape(model: nn.Module, shapes: Any) -> tuple[Sequence[Any], bool]:
 
 
 def explain_each(model: nn.Module, shapes: Any, explain: Callable[[Tensor], Any], least: int = 1) -> Any:
-    """Return `explain(cloud [n, d])` of a shape; of several, as `model.predict` takes them, a list of it.
+    """Return `explain(cloud [n, d])` for one shape, or a list of results for several; see `model.predict`.
 
-    A cloud that is an array or a tensor keeps all its points, so that values of the points are values of its rows.
+    All points of an array or a tensor are used, so that results for points belong to its rows.
     """
     require_model(model)
     listed, single = each_shape(model, shapes)
@@ -131,7 +131,7 @@ def explain_each(model: nn.Module, shapes: Any, explain: Callable[[Tensor], Any]
 
 
 def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
-    """Check one prepared cloud or a batch, and return tensors for `model(points, mask)`, without an empty set."""
+    """Check a prepared cloud or batch, and return it as tensors for `model(points, mask)`; empty sets are refused."""
     widths = getattr(model, "widths", None) or (getattr(points, "shape", [3])[-1],)
     width = widths[0]
     clouds = as_points(points, widths, next(model.parameters(), None), "[n, {0}] or [B, n, {0}]")
@@ -147,7 +147,7 @@ def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, 
 
 
 def _prepared(model: nn.Module, shapes: Any, mask: Any) -> tuple[Any, Any]:
-    """Prepare all that `model.predict` takes, except arrays that the model does not prepare; pad a list."""
+    """Return points and mask for any input of `model.predict`: prepared, unless `_prepares` is False, and padded."""
     if isinstance(shapes, PointSets):
         sets = shapes.with_local_features(getattr(model, "local_features", "none"))
         return sets.points, sets.mask
@@ -162,12 +162,12 @@ def _prepared(model: nn.Module, shapes: Any, mask: Any) -> tuple[Any, Any]:
 
 
 def _prepares(model: nn.Module, points: Tensor | np.ndarray) -> bool:
-    """True for a trained model of the zoo and points without local features."""
+    """Return True for a trained model of the zoo and points without local features."""
     return isinstance(model, Classifier) and model.has_preparation and points.shape[-1:] == (model.inputs,)
 
 
 def _prepare(model: nn.Module, shape: Any, **reading: Any) -> Any:
-    """The points of one shape for the model; an array that the model does not prepare is not changed."""
+    """Return the prepared points of one shape; an array that the model does not prepare is returned unchanged."""
     if isinstance(shape, Prepared):
         return shape.points
     if isinstance(shape, Tensor | np.ndarray) and not _prepares(model, shape):
@@ -179,7 +179,7 @@ def _prepare(model: nn.Module, shape: Any, **reading: Any) -> Any:
 
 @contextmanager
 def _recording(modules: dict[str, Any]) -> Iterator[list[tuple[str, Tensor]]]:
-    """Record the weights of every attention inside this block, on the CPU, in float32 or float64."""
+    """Record the weights of each attention that is called inside this block, on the CPU, in float32 or float64."""
     records: list[tuple[str, Tensor]] = []
     before = {name: attention.record for name, attention in modules.items()}
     for name, attention in modules.items():
@@ -194,17 +194,17 @@ def _recording(modules: dict[str, Any]) -> Iterator[list[tuple[str, Tensor]]]:
 
 
 def attentions(model: nn.Module) -> Iterator[tuple[str, Any]]:
-    """The modules of a model that compute attention, with the names of their maps."""
+    """Yield the modules of a model that compute attention, each after the layer name of its map."""
     for name, module in model.named_modules():
         if hasattr(module, "record"):
             yield name.removesuffix("multihead").removesuffix("."), module
 
 
 def attention_kinds(model: nn.Module) -> dict[str, tuple[MapKind, Side]]:
-    """The kind of each attention of a model, and which side are the points, by the name of the layer.
+    """Return, for each layer name, the kind of the attention and the side that the points are on.
 
-    The classes of the blocks that contain them say so, an outer one before an inner one; a MAB elsewhere has kind
-    "self".
+    They come from the attribute `maps` of the outermost block class that lists the attention. An attention that no
+    block lists has kind "self".
     """
     kinds: dict[str, tuple[MapKind, Side]] = {}
     for name, module in model.named_modules():

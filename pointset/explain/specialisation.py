@@ -1,4 +1,4 @@
-"""Specialisation of inducing points or seeds: measures over a dataset, to compare with those of an untrained model."""
+"""Measures of how inducing points or seeds specialise on regions of shapes, for a trained and an untrained model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pointset.explain.recording import record_maps
 from pointset.zoo.models import Spec, build_model
 
 CELLS = 4
-"""Number of cells along each axis of the grid in which regions of different shapes are compared."""
+"""Number of cells along each axis of the grid in which the attention on different shapes is compared."""
 SHAPES_AT_ONCE = 32
 """Number of shapes in a forward pass."""
 DESCRIPTIONS = {
@@ -33,7 +33,7 @@ DESCRIPTIONS = {
 
 @dataclass(frozen=True, eq=False)
 class Specialisation:
-    """Measures of each inducing point (or seed) of one layer.
+    """Specialisation measures of each inducing point (or seed) of one layer.
 
     Example:
         >>> from pointset.explain.specialisation import specialisation, untrained
@@ -49,19 +49,20 @@ class Specialisation:
     shapes: int
     """Number of shapes measured."""
     measures: dict[str, Tensor]
-    """[heads, inducing points] each:
+    """The values [heads, inducing points] of each measure. The similarity of two rows is 1 - their total variation.
 
-    - "entropy": mean normalised entropy of its row, entropy / log n: 1 is uniform.
-    - "overlap": mean similarity (1 - total variation) of its row to the other rows of its head, on the same shape.
-    - "consistency": mean similarity of its regions on two shapes of one class, in a grid of 4 x 4 x 4 cells.
-    - "specificity": the same, less the similarity of its region to those of the other inducing points of its head on
-      another shape of the class. Without specialisation it is 0.
-    - "stability": mean similarity of its rows, point by point, on a shape and on the augmented shape, less that of its
-      row to the rows of the others on the augmented shape. Without specialisation it is 0.
+    - "entropy": mean normalised entropy of the row of an inducing point, entropy / log n: 1 is uniform.
+    - "overlap": mean similarity to the rows of the other inducing points of the head on the same shape.
+    - "consistency": mean similarity of the region of an inducing point on two shapes of one class. A region is the
+      attention in each of 4 x 4 x 4 cells.
+    - "specificity": consistency, minus the mean similarity of the region to the regions of the other inducing points of
+      the head on another shape of the class. It is 0 without specialisation.
+    - "stability": mean similarity of the rows of an inducing point on a shape and on the augmented shape, minus the
+      mean similarity to the rows of the other inducing points on the augmented shape. It is 0 without specialisation.
     """
 
     def table(self, control: Specialisation | None = None, style: str = "simple") -> str:
-        """A table of the median and range of each measure over heads and inducing points, with those of the control."""
+        """Return a table of the median and range of each measure, with a second column for the untrained control."""
         columns = {"trained": self} if control is None else {"trained": self, "untrained": control}
         lines = []
         for name in self.measures:
@@ -74,24 +75,24 @@ class Specialisation:
 def specialisation(
     model: nn.Module, sets: PointSets, layer: str | None = None, *, per_class: int = 8, seed: int = 0
 ) -> Specialisation:
-    """Measure what the inducing points, or seeds, of one layer attend to, on some shapes of each class.
+    """Measure how the inducing points, or seeds, of one layer specialise, on a few shapes of each class.
 
-    The similarity of two rows of attention is 1 - their total variation. Rows on different shapes, which are aligned,
-    are compared as shares of attention in the cells of a grid over their common bounding box.
+    Attention on different shapes is compared by its sums in the cells of a grid, so shapes should be aligned.
 
     Args:
         model: a model with ISABs, or with pooling by attention.
-        sets: the dataset; its fixed subsets are used, with their normalisation.
-        layer: the name of a map of kind "reads" or "pools"; None means the first such map. Measures that compare one
-            seed with another are NaN for a single seed.
+        sets: the dataset; its fixed subsets of points are used, with their normalisation.
+        layer: the name of a map of kind "reads" or "pools"; None means the first such map. For a single seed, measures
+            that compare seeds are NaN.
         per_class: number of shapes of each class; the first ones are used.
-        seed: seed of the augmentation, scale and jitter.
+        seed: seed of the augmentation (random scaling and jitter).
 
     Returns:
         The measures of each head and inducing point.
 
     Raises:
-        PointsetError: the model has neither inducing points nor seeds, or no such layer, or no class has two shapes.
+        PointsetError: the model has neither inducing points nor seeds, the layer does not exist, or no class has two
+            shapes.
 
     Example:
         >>> from pointset.explain.specialisation import specialisation, untrained
@@ -133,14 +134,14 @@ def specialisation(
 
 
 def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
-    """The control of a zoo model: the same architecture with new initial weights.
+    """Return the control of a zoo model: the same architecture with new initial weights.
 
     Args:
         model: a zoo model; it is not changed.
-        seed: added to the seed of the model.
+        seed: number added to the seed of the model.
 
     Returns:
-        A new model, in evaluation mode, which standardises the local features alike.
+        A new model, in evaluation mode, with the same standardisation of local features.
 
     Raises:
         PointsetError: the model is not from the zoo.
@@ -155,7 +156,7 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
 
 
 def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | None) -> AttentionMap:
-    """The map of the layer, or if `layer` is None the first map of kind "reads" or "pools"."""
+    """Return the map of the layer; if `layer` is None, the first map of kind "reads" or "pools"."""
     maps = [each for each in record_maps(model, points, mask) if each.kind in ("reads", "pools")]
     if not maps:
         raise PointsetError("the model must have inducing points or seeds, as isab16-max or rff-pma have")
@@ -163,7 +164,7 @@ def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | N
 
 
 def _regions(weights: Tensor, points: Tensor, box: tuple[Tensor, Tensor]) -> Tensor:
-    """Shares of attention [B, h, m, cells] in the cells of a grid over the box; padded points have weight 0."""
+    """Return the sums of attention [B, h, m, cells] in the cells of a grid over the box; padding has weight 0."""
     low, high = box
     index = ((points[..., :3] - low) / (high - low).clamp(min=1e-12) * CELLS).long().clamp(0, CELLS - 1)
     cell = (index[..., 0] * CELLS + index[..., 1]) * CELLS + index[..., 2]  # [B, n]
@@ -172,18 +173,18 @@ def _regions(weights: Tensor, points: Tensor, box: tuple[Tensor, Tensor]) -> Ten
 
 
 def _similarity(first: Tensor, second: Tensor) -> Tensor:
-    """1 - total variation between all rows [..., m, n] of two maps: [..., m, m]."""
+    """Return the similarities [..., m, m] (1 - total variation) of all rows [..., m, n] of two maps."""
     return 1 - torch.cdist(first, second, p=1.0) / 2
 
 
 def _between(regions: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean similarities of regions [S, h, m, cells] on different shapes: of the same and of different points."""
+    """Return mean similarities of regions [S, h, m, cells] on two shapes: of equal and of different inducing points."""
     first, second = torch.combinations(torch.arange(len(regions))).T
     pairs = _similarity(regions[first], regions[second])
     return pairs.diagonal(dim1=-2, dim2=-1).mean(dim=0), _off_diagonal(pairs).mean(dim=0)
 
 
 def _off_diagonal(similarity: Tensor) -> Tensor:
-    """Mean over the off-diagonal columns of similarities [..., m, m], [..., m]; NaN if m is 1."""
+    """Return the mean [..., m] of each row of similarities [..., m, m] without its diagonal value; NaN if m is 1."""
     others = similarity.shape[-1] - 1
     return (similarity.sum(dim=-1) - similarity.diagonal(dim1=-2, dim2=-1)) / others
