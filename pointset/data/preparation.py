@@ -17,7 +17,7 @@ from jaxtyping import Float
 from numpy import ndarray
 from torch import Tensor
 
-from pointset.configuration import check
+from pointset.configuration import MOST_POINTS, check
 from pointset.data.axes import Axis, FileUp, rotate_up
 from pointset.data.local_feature_cache import stored_local_features
 from pointset.data.normalize import is_standardized, normalize_rows
@@ -108,6 +108,8 @@ def _prepare_mesh(mesh: Mesh, wanted: Preparation, now: str, seed: int) -> Prepa
     mesh = Mesh(rotate_up(mesh.vertices, now, wanted.up), mesh.faces)
     # In training, a set is a random part of a cache whose points are spread evenly; it is not spread evenly itself.
     drawn = wanted.cloud_points if wanted.sampler == "uniform" else max(wanted.cloud_points, wanted.cache_points)
+    if wanted.points == MOST_POINTS:  # of a model before training, which has no number of points
+        drawn = wanted.cache_points
     cloud = Cloud(*sample_points(mesh, drawn, seed=seed, sampler=wanted.sampler, normals=True))
     if drawn > wanted.cloud_points:
         cloud = cloud[downsample(cloud.points, wanted.cloud_points, seed=seed)]

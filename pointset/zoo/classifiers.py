@@ -39,7 +39,7 @@ MaskLike = Any
 
 
 def untrained_preparation(inputs: int) -> Preparation:
-    """Return the preparation of a model before training: points stay unchanged."""
+    """Return the preparation of a model before training: points stay unchanged, and meshes are sampled."""
     return Preparation(points=MOST_POINTS, normalize="none", inputs=inputs)
 
 

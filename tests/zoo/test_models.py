@@ -12,6 +12,7 @@ from toy import OWN_WEIGHTS, covering_models, normal
 
 import pointset
 from pointset import PointsetError, Recipe
+from pointset.data import Preparation, make_shape
 from pointset.data.axes import UP_TO_Z
 from pointset.data.local_features import WIDTHS, cloud_local_features
 from pointset.nn import registry
@@ -322,3 +323,8 @@ def test_what_are_no_classes(wrong):
     for name in ("rff-max", "isab16-pma.modelnet40-1024"):
         with pytest.raises(PointsetError, match=r"classes(:| must be a whole number).*(got|given twice)"):
             pointset.create_model(name, wrong)
+
+
+def test_an_untrained_model_samples_meshes_as_a_cache_does() -> None:
+    prepared = pointset.create_model("rff-max", 2, dim=8).prepare(make_shape("stool", "test", 0))
+    assert prepared.points.shape == (Preparation().cache_points, 3)
