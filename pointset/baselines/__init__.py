@@ -1,1 +1,1 @@
-"""Classifiers that scikit-learn fits to feature vectors: baselines beside the networks, and members of ensembles."""
+"""Support vector machines on feature vectors, fitted by scikit-learn: baselines, and members of ensembles."""

@@ -1,4 +1,4 @@
-"""Classical features of upright shapes and of their surfaces: occupancy, moments, distributions, neighbourhoods."""
+"""Classical features of upright shapes and their surfaces: occupancy, moments, distributions and neighbourhoods."""
 
 import itertools
 import math
@@ -10,28 +10,28 @@ from torch import Tensor, nn
 CELLS, RINGS, LEVELS, SECTIONS = 6, 6, 8, 8
 QUANTILES = (0.02, 0.25, 0.5, 0.75, 0.98)
 REACH = 2.0
-"""Half the side of the occupancy grid, in root mean square radii: few points of a shape lie outside."""
+"""Half the side length of the occupancy grid, in root mean square radii. Few points of a shape are outside the grid."""
 PAIRS = 4096
-"""Random pairs and triples of points for the shape distributions; the same for every shape of one size."""
+"""Number of random pairs or triples of points in a histogram. Shapes with as many points have the same pairs."""
 QUERIES = 512
-"""Points whose neighbourhoods are described, if a cloud has as many."""
+"""Maximum number of points for which neighbourhoods are described."""
 NEIGHBOURHOOD_SHARES = (1 / 128, 1 / 64, 1 / 32, 1 / 8)
 """Sizes of the neighbourhoods, as shares of the points."""
 NORMALS_NEIGHBOURHOOD = 1
-"""The neighbourhood that the normals are from, by its index."""
+"""Index of the neighbourhood size for the normals."""
 HISTOGRAM_BINS = 8
 PAIR_WIDTH = 2 * 4 * 6
-"""Columns of the histograms of pairs of normals."""
+"""Number of columns of the histograms of pairs of normals."""
 EXACT = "donot_use_mm_for_euclid_dist"
 
 
 class ShapeFeatures(nn.Module):
-    """Features [B, width] of clouds [B, n, 3] with Z up; they do not depend on position and scale.
+    """Features [B, width] of clouds [B, n, 3] with Z up, invariant to translation and scale.
 
-    Occupancy of a grid of 6 x 6 x 6 cells and of 6 rings at 8 heights (Vranic and Saupe 2001 give such features an
-    overview), the moments of order 2 to 4, distributions of distances, areas and angles of random points (D1, D2, D3
-    and A3 of Osada et al., *Shape distributions*, ACM Transactions on Graphics 2002), standard deviations along the
-    principal axes, extents, quantiles of the coordinates, and the spread of 8 horizontal sections.
+    They are: occupancy of a grid of 6 x 6 x 6 cells and of 6 rings at 8 heights (for such features see Vranic and Saupe
+    2001); the moments of order 2 to 4; distributions of distances, areas and angles of random points (D1, D2, D3 and A3
+    of Osada et al., *Shape distributions*, ACM Transactions on Graphics 2002); standard deviations along the principal
+    axes; extents; quantiles of the coordinates; and the spread of points in 8 horizontal sections.
     """
 
     width = CELLS**3 + RINGS * LEVELS + 31 + 120 + 26 + 3 * SECTIONS
@@ -54,7 +54,7 @@ def _rings(X: Tensor) -> Tensor:
 
 
 def _moments(X: Tensor) -> Tensor:
-    """The k-th roots of the moments of order k."""
+    """Return the k-th roots of the moments of order k, with the sign of the moment."""
     x, y, z = X.unbind(dim=2)
     moments = []
     for a, b, c in itertools.product(range(5), repeat=3):
@@ -74,14 +74,14 @@ def _extents(X: Tensor) -> Tensor:
 
 
 def _heights(X: Tensor) -> Tensor:
-    """Heights of points [B, n], from 0 for the lowest of a cloud to 1 for the highest."""
+    """Return the heights of points [B, n], from 0 for the lowest point of a cloud to 1 for the highest."""
     z = X[..., 2]
     low, high = z.amin(dim=1, keepdim=True), z.amax(dim=1, keepdim=True)
     return (z - low) / (high - low).clamp(min=1e-9)
 
 
 def _sections(X: Tensor) -> Tensor:
-    """Standard deviations along x and y, and the square root of the share of points, of each horizontal section."""
+    """Return the standard deviations along x and y, and the square root of the share of points, of each section."""
     inside = nn.functional.one_hot(cells_of(_heights(X), 0.0, 1.0, SECTIONS), SECTIONS).to(X.dtype)  # [B, n, sections]
     counts = inside.sum(dim=1).clamp(min=1)[:, :, None]
     means = inside.mT @ X[..., :2] / counts
@@ -90,13 +90,13 @@ def _sections(X: Tensor) -> Tensor:
 
 
 class SurfaceFeatures(nn.Module):
-    """Features [B, width] of clouds [B, n, 3] with Z up; they do not depend on position and scale.
+    """Features [B, width] of clouds [B, n, 3] with Z up, invariant to translation and scale.
 
-    For neighbourhoods of several sizes: histograms of linearity, planarity and scattering (Demantke et al.,
-    *Dimensionality based scale selection in 3D lidar point clouds*, 2011), of their radii, of the offsets of their
-    centres and of the slopes of their normals. Histograms of two angles between random pairs of points with normals
-    (as in the features of Wahl, Hillenbrand and Hirzinger, *Surflet-pair-relation histograms*, 2003) by their distance;
-    of the slopes by height.
+    For neighbourhoods of several sizes, they are histograms of linearity, planarity and scattering (Demantke et al.,
+    *Dimensionality based scale selection in 3D lidar point clouds*, 2011), of radii, of the offsets of centres and of
+    the slopes of normals. For random pairs of points, they are joint histograms of the distance with two angles of the
+    normals (similar to Wahl, Hillenbrand and Hirzinger, *Surflet-pair-relation histograms*, 2003). The last are a joint
+    histogram of slope and height, and a histogram of how much normals point away from the vertical axis.
     """
 
     width = 6 * HISTOGRAM_BINS * len(NEIGHBOURHOOD_SHARES) + PAIR_WIDTH + 4 * 6 + 10
@@ -108,16 +108,16 @@ class SurfaceFeatures(nn.Module):
 
 
 def _slopes(Q: Tensor, normals: Tensor) -> list[Tensor]:
-    """Slopes of the normals by height, and how much they point away from the vertical axis."""
+    """Return a histogram of slopes by height, and one of how much normals point away from the vertical axis."""
     away = (nn.functional.normalize(Q[..., :2], dim=2) * normals[..., :2]).sum(dim=2).abs()
     slopes = histogram(normals[..., 2].abs(), 0, 1, 4, _heights(Q), 1.0, 6)
     return [slopes, histogram(away, 0, 1, 10)]
 
 
 def scaled(X: Tensor) -> Tensor:
-    """Clouds with mean 0 and a root mean square radius of 1.
+    """Return clouds with mean 0 and a root mean square radius of 1.
 
-    Points go from the centre outwards, so that which of them random numbers choose does not depend on their order.
+    The points are sorted by their distance from the centre: random indices then select the same points in any order.
     """
     X = X - X.mean(dim=1, keepdim=True)
     squares = X.square().sum(dim=2)
@@ -127,28 +127,31 @@ def scaled(X: Tensor) -> Tensor:
 
 
 def shares_in(cells: Tensor, count: int) -> Tensor:
-    """Square roots of the shares of points in each of `count` cells, [B, count], from cell numbers [B, n]."""
+    """Return the square roots of the shares of points in each cell, [B, count], from cell indices [B, n]."""
     shares = torch.zeros(len(cells), count, device=cells.device)
     shares.scatter_add_(1, cells, torch.ones(cells.shape, device=cells.device))
     return (shares / cells.shape[1]).sqrt()
 
 
 def cells_of(values: Tensor, low: float, high: float, count: int) -> Tensor:
-    """The number of the cell, of `count` between low and high, in which each value lies; the outer ones are open."""
+    """Return the cell index of each value, for `count` cells from low to high; the outermost cells are unbounded."""
     return ((values - low) / (high - low) * count).long().clamp(0, count - 1)
 
 
 def histogram(
     values: Tensor, low: float, high: float, bins: int, second: Tensor | None = None, most: float = 1.0, rows: int = 1
 ) -> Tensor:
-    """Square roots of the shares of values [B, n] in bins; with `second`, in `rows` times as many, by both."""
+    """Return the square roots of the shares of values [B, n] in bins; with `second`, a joint histogram of both."""
     cells = cells_of(values, low, high, bins)
     cells = cells if second is None else cells * rows + cells_of(second, 0.0, most, rows)
     return shares_in(cells, bins * rows)
 
 
 def distributions(X: Tensor) -> Tensor:
-    """Histograms [B, 120] of distances, areas and angles of random points; the last 32 columns need upright shapes."""
+    """Return histograms [B, 120] of distances, areas and angles of random points.
+
+    The last 32 columns depend on the upward axis.
+    """
     generator = torch.Generator().manual_seed(0)
     first, second, third = torch.randint(X.shape[1], (3, PAIRS), generator=generator).to(X.device)
     A, B, C = X[:, first], X[:, second], X[:, third]
@@ -167,7 +170,7 @@ def distributions(X: Tensor) -> Tensor:
 
 
 def surface_histograms(X: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor, Tensor]:
-    """Histograms of neighbourhoods and of pairs of normals, and the points [B, q, 3] that they are of with normals."""
+    """Return histograms of neighbourhoods and of pairs of normals, the points [B, q, 3] used, and their normals."""
     generator = torch.Generator().manual_seed(0)
     Q = X[:, torch.randperm(X.shape[1], generator=generator)[:QUERIES].to(X.device)]
     neighbourhoods, normals = _neighbourhoods(Q, X)
@@ -175,7 +178,7 @@ def surface_histograms(X: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor, T
 
 
 def _neighbourhoods(Q: Tensor, X: Tensor) -> tuple[list[Tensor], Tensor]:
-    """Histograms of the neighbourhoods of Q [B, q, 3] in X [B, n, 3], and the normals [B, q, 3]."""
+    """Return histograms of the neighbourhoods of Q [B, q, 3] in X [B, n, 3], and the normals [B, q, 3]."""
     sizes = [min(max(5, round(share * X.shape[1])) + 1, X.shape[1]) for share in NEIGHBOURHOOD_SHARES]
     apart = (torch.cdist(queries, points, compute_mode=EXACT) for queries, points in zip(Q, X, strict=True))
     each = [distances.topk(max(sizes), largest=False) for distances in apart]

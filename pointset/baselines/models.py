@@ -1,6 +1,6 @@
-"""Baselines by name, support vector machines on classical features or on embeddings of pretrained networks; ensembles.
+"""Baselines (support vector machines on classical features or on embeddings of pretrained networks), and ensembles.
 
-Baselines are whole models of the registry, and `pointset.fit` fits them like every model, without epochs.
+A baseline is a model of the registry, and `pointset.fit` fits it like every other model, but without epochs.
 """
 
 import warnings
@@ -25,19 +25,20 @@ from pointset.nn.masks import Mask
 from pointset.nn.registry import register
 
 ABSENT_LOGIT = -30.0
-"""Logit of a class without a training shape, relative to the largest one."""
+"""Logit of a class without a training shape, relative to the largest logit of the other classes."""
 PENALTY, WIDTH = 30.0, 0.3
-"""C of the support vector machine, and its kernel's gamma times the number of blocks of the rows. Chosen by
-cross-validation on labeled_db and modelnet9_obj; see scripts/experiments/NOTES.md."""
+"""C of the support vector machine, and gamma of its kernel times the number of blocks of features. Both were selected
+by cross-validation on labeled_db and modelnet9_obj; see scripts/experiments/NOTES.md."""
 SHARPNESS = 8.0
-"""Factor from decisions of the support vector machine to logits of a pair."""
+"""Factor by which the decision value of a pair of classes becomes a logit."""
 
 
 class SupportVectors(nn.Module):
-    """A support vector machine with a Gaussian kernel, one class against one: fitted by `sklearn.svm.SVC`.
+    """A one-against-one support vector machine with a Gaussian kernel, fitted by `sklearn.svm.SVC`.
 
-    Rows consist of blocks (features, the embeddings of one network, ...), each standardised and divided by the square
-    root of its width, so that wide blocks do not outweigh narrow ones. Logits are divided by a temperature.
+    A row of inputs consists of blocks, such as classical features or the embedding of one network. Each block is
+    standardised and divided by the square root of its width, so that wide blocks do not outweigh narrow ones. Logits
+    are divided by a temperature.
     """
 
     mean: Tensor
@@ -59,7 +60,7 @@ class SupportVectors(nn.Module):
         self.register_buffer("gamma", torch.ones(()))
 
     def standardise(self, rows: Float[Tensor, "N width"], blocks: list[int]) -> Float[Tensor, "N width"]:
-        """Learn mean and scale from training rows with blocks of these widths, and return the standardised rows."""
+        """Compute mean and scale from training rows with blocks of these widths, and return the standardised rows."""
         deviation = rows.std(dim=0, correction=0)
         widths = torch.repeat_interleave(torch.tensor(blocks), torch.tensor(blocks)).to(rows)
         self.mean = rows.mean(dim=0)
@@ -73,22 +74,22 @@ class SupportVectors(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *others)
 
     def forward(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B classes"]:
-        """Return the logits; classes that no training shape had get a very small one."""
+        """Return the logits; those of classes without a training shape are very small."""
         scores = self.scores((rows - self.mean) * self.scale) / self.temperature
         logits = scores.new_full((len(rows), self.outputs), 0.0) + scores.amax(dim=1, keepdim=True) + ABSENT_LOGIT
         return logits.index_copy(1, self.labels, scores)
 
     def fit(self, rows: Float[Tensor, "N width"], labels: Int[Tensor, " N"], blocks: list[int]) -> None:
-        """Fit to one row and a class for each training shape; `blocks` are the widths of the blocks of a row."""
+        """Fit to one row and one class for each training shape; `blocks` are the widths of the blocks of a row."""
         from sklearn.svm import SVC
 
         standard = self.standardise(rows, blocks)
         self.labels, numbers = labels.unique(return_inverse=True)
-        fitted = SVC(C=PENALTY, gamma=WIDTH / len(blocks), random_state=0)  # unused; None draws from the global state
-        with warnings.catch_warnings():  # labels are classes, even if there are as many as shapes
+        fitted = SVC(C=PENALTY, gamma=WIDTH / len(blocks), random_state=0)  # None would use the global random state
+        with warnings.catch_warnings():  # as many classes as shapes are allowed
             warnings.filterwarnings("ignore", "The number of unique classes")
             fitted.fit(standard.numpy(), numbers.numpy())
-        sign = -1 if len(fitted.classes_) == 2 else 1  # scikit-learn turns the sign of two classes
+        sign = -1 if len(fitted.classes_) == 2 else 1  # scikit-learn inverts the sign for two classes
         self.vectors = _tensor(fitted.support_vectors_)
         self.coefficients = _tensor(sign * fitted.dual_coef_)
         self.intercepts = _tensor(sign * fitted.intercept_)
@@ -96,19 +97,20 @@ class SupportVectors(nn.Module):
         self.gamma = torch.tensor(WIDTH / len(blocks))
 
     def decisions(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B pairs"]:
-        """Decisions of the pairs of classes (0, 1), (0, 2), ...: positive for the first class of a pair."""
+        """Return the decision values of the pairs of classes (0, 1), (0, 2), ...; positive selects the first class."""
         kernel = torch.exp(-self.gamma * torch.cdist(rows, self.vectors).square()).double()
         count = len(self.labels)
-        # sums[b, i, r]: what the support vectors of class i add to its pair with the r-th other class
+        # sums[b, i, r]: the sum over the support vectors of class i, for its pair with the r-th other class
         owned = [self.owners == number for number in range(count)]
         sums = torch.stack([kernel[:, own] @ self.coefficients[:, own].T.double() for own in owned], dim=1)
         first, second = torch.triu_indices(count, count, offset=1, device=rows.device)
         return (sums[:, first, second - 1] + sums[:, second, first] + self.intercepts).to(rows.dtype)
 
     def scores(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B present"]:
-        """Log probabilities of winning all pairs, if those are independent and logistic in their decisions.
+        """Return the log-probability of each class to win all its pairs.
 
-        They order the classes at least as well as the votes of `decision_function`, and have smaller log loss.
+        Pairs are assumed to be independent, with a logistic function of the decision value as probability. This gives
+        at least the accuracy of the votes of `decision_function`, and a smaller log loss.
         """
         decisions, count = SHARPNESS * self.decisions(rows), len(self.labels)
         first, second = (
@@ -119,7 +121,7 @@ class SupportVectors(nn.Module):
 
 
 def _tensor(values: ndarray) -> Tensor:
-    """A float32 tensor in the order in which it will be loaded, so that a product gives the same bits."""
+    """Return a contiguous float32 tensor: products then have the same bits before saving and after loading."""
     return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
 
 
@@ -132,19 +134,19 @@ EMBEDDERS = {
     ),
     "any": ("dumlp16-max+dumlp16.modelnet40-1024-any",),
 }
-"""Trained networks whose pooled rows are an embedding: of upright shapes, and of shapes turned to their axes."""
+"""Pretrained networks whose pooled features are embeddings: "any" is for shapes rotated to their principal axes."""
 
 
 class Baseline(nn.Module):
-    """logits = head(rows(X)), the rows of one or several extractors side by side.
+    """logits = head(rows(X)), where the rows are the concatenated outputs of one or several extractors.
 
     Attributes:
-        extractors: modules from clouds [B, n, 3 + local features] with Z up to rows [B, width].
-        head: see `pointset.baselines.models`.
-        turn: [3, 3], turns the clouds to Z up.
-        views: [k, 3, 3], turns of the clouds over which the predictions are averaged.
-        local_features: the local features that extractors need; without them they are computed.
-        inputs: numbers of each point before its local features.
+        extractors: modules that map clouds [B, n, 3 + local features] with Z up to rows [B, width].
+        head: the support vector machine.
+        turn: [3, 3], the rotation of the clouds to Z up.
+        views: [k, 3, 3], the rotations of the clouds over which the predictions are averaged.
+        local_features: the kind of local features that extractors need. They are computed if the points have none.
+        inputs: number of columns of the points before the local features.
     """
 
     turn: Tensor
@@ -158,17 +160,17 @@ class Baseline(nn.Module):
         self.head = head
         self.register_buffer("turn", torch.eye(3))
         self.register_buffer("views", torch.eye(3)[None])
-        self._device_anchor = nn.Parameter(torch.zeros(()), requires_grad=False)  # says where the model is
+        self._device_anchor = nn.Parameter(torch.zeros(()), requires_grad=False)  # has the model's device
 
     def forward(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B classes"]:
         return self.logits(self.blocks(points, mask))
 
     def rows(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B width"]:
-        """The rows of the head, from coordinates alone, of the first view; an empty set counts as one point."""
+        """Return the inputs of the head for the first view. An empty set is treated as one point at the origin."""
         return torch.cat(self.blocks(points, mask), dim=2)[:, 0]
 
     def blocks(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> list[Float[Tensor, "B k width"]]:
-        """Return the rows of each extractor, of each view."""
+        """Return the outputs of each extractor for each view."""
         clouds = [self._complete(cloud.float()) for cloud in batches_of_one_size(points, mask)]
         columns = Columns(local_features=self.local_features)
         views = [
@@ -181,7 +183,7 @@ class Baseline(nn.Module):
         ]
 
     def _complete(self, points: Float[Tensor, "B n d"]) -> Float[Tensor, "B n width"]:
-        """Return the coordinates and the local features, which are computed of points without them."""
+        """Return the coordinates and the local features, which are computed if the points have none."""
         coordinates, features = points[..., :3], points[..., self.inputs :]
         if (kind := self.local_features) == "none":
             return coordinates
@@ -191,13 +193,13 @@ class Baseline(nn.Module):
         return torch.cat([coordinates, features], dim=2)
 
     def logits(self, blocks: list[Float[Tensor, "B k width"]]) -> Float[Tensor, "B classes"]:
-        """Logits for these rows: the mean over the views of log probabilities, if there are several."""
+        """Return the logits of one view, or the mean log-probabilities of several views."""
         rows = torch.cat(blocks, dim=2)
         logits = self.head(rows.flatten(0, 1))
         return logits if rows.shape[1] == 1 else logits.log_softmax(dim=1).view(*rows.shape[:2], -1).mean(dim=1)
 
     def fit_rows(self, blocks: list[Float[Tensor, "N k width"]], labels: Tensor) -> None:
-        """Fit the head to rows, by extractor, and classes [N]; every view counts as a shape."""
+        """Fit the head to the outputs of each extractor and labels [N]; every view counts as a shape."""
         rows = torch.cat(blocks, dim=2).flatten(0, 1)
         self.head.fit(rows, labels.repeat_interleave(len(self.views)), [block.shape[2] for block in blocks])
 
@@ -207,10 +209,10 @@ class Baseline(nn.Module):
 
 
 class Embedder(nn.Module):
-    """The pooled rows of a network [B, k * d], of clouds normalised as its training shapes were.
+    """The pooled features [B, k * d] of a network for clouds, which are normalised like its training shapes.
 
     Attributes:
-        kind: the network's local features.
+        kind: the kind of the network's local features.
     """
 
     def __init__(self, network: Any) -> None:
@@ -219,7 +221,7 @@ class Embedder(nn.Module):
         self.kind: LocalFeatures = network.local_features
 
     def train(self, mode: bool = True) -> "Embedder":
-        """Do nothing: the network keeps its evaluation mode."""
+        """Do nothing: the network stays in evaluation mode."""
         return self
 
     def forward(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B width"]:
@@ -228,16 +230,16 @@ class Embedder(nn.Module):
 
 
 def points_for(model: Any, points: Float[Tensor, "B n d"]) -> Float[Tensor, "B n d"]:
-    """Return the points without local features, if the model uses none."""
+    """Return the points, without their local features if the model uses none."""
     return points[..., : model.inputs] if model.local_features == "none" else points
 
 
 class Ensemble(nn.Module):
-    """logits = mean over the members of log softmax(member(X)): the mean of their log-probabilities.
+    """A classifier whose logits are the mean of the log-probabilities of its members.
 
     Attributes:
         members: classifiers of the same classes.
-        local_features: the local features that the members need together.
+        local_features: the kind of local features of those members that use any.
     """
 
     def __init__(self, members: list[nn.Module]) -> None:
@@ -251,12 +253,12 @@ class Ensemble(nn.Module):
 
 
 def mean_log_probabilities(logits: Sequence[Float[Tensor, "B classes"]]) -> Float[Tensor, "B classes"]:
-    """Return the mean of the log-probabilities of classifiers, from their logits."""
+    """Return the mean log-probabilities of several classifiers, given their logits."""
     return torch.stack([values.log_softmax(dim=1) for values in logits]).mean(dim=0)
 
 
 def _make(name: str, classes: int, inputs: int, pretrained: Callable[[str], nn.Module]) -> Baseline:
-    """The baseline of a name such as "surface+embedding-svm"."""
+    """Return the baseline with a name such as "surface+embedding-svm"."""
     extractors: list[nn.Module] = []
     for rows in name.removesuffix("-svm").split("+"):
         if rows in EMBEDDERS:

@@ -1,4 +1,4 @@
-"""Export trained models: as torch.export programs, as ONNX, and as a page that runs them in a browser."""
+"""Export of trained models to torch.export programs, to ONNX, and to a page that runs them in a browser."""
 
 from pointset.lazy import attach
 

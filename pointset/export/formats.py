@@ -22,13 +22,13 @@ from pointset.errors import PointsetError, require_extra
 from pointset.runs.atomic import check_writable
 
 RunModel = Callable[..., Sequence[Tensor]]
-"""points [B, n, inputs] and, if it was exported, mask [B, n] -> logits and probabilities [B, classes]."""
+"""points [B, n, inputs], and mask [B, n] if the file has this input -> logits and probabilities [B, classes]."""
 OUTPUTS = ("logits", "probabilities")
 
 DESCRIPTION = "pointset.json"
-"""The name under which both formats keep the description of a model, as JSON."""
+"""The name under which both formats store the description of a model, as JSON."""
 EXAMPLE = (3, 37)
-"""Sets and points of the example input for the export: two different numbers that are not the width of any layer."""
+"""Numbers of sets and points in the example input of the export, which differ from each other and from layer widths."""
 
 
 class Pt2:
@@ -39,26 +39,26 @@ class Pt2:
     needed = ()
 
     def write(self, program: ExportedProgram, description: dict[str, Any]) -> bytes:
-        """The content of the file."""
+        """Return the content of the file."""
         file = io.BytesIO()
         torch.export.save(program, file, extra_files={DESCRIPTION: json.dumps(description, indent=2)})
         return file.getvalue()
 
     def open(self, path: Path) -> RunModel:
-        """The file as a function."""
+        """Return a function that runs the file."""
         with path.open("rb") as file:
             return torch.export.load(file).module()
 
 
 class Onnx:
-    """ONNX: inputs are `points` and, if it was exported, `mask`; outputs are `logits` and `probabilities`."""
+    """ONNX with the inputs `points` and optionally `mask`, and the outputs `logits` and `probabilities`."""
 
     suffix = ".onnx"
     title = "ONNX"
     needed = ("onnx", "onnxscript", "onnxruntime")
 
     def write(self, program: ExportedProgram, description: dict[str, Any]) -> bytes:
-        """The content of the file."""
+        """Return the content of the file."""
         count = len(program.graph_signature.user_inputs)
         with _quiet():
             names: dict[str, Any] = {"input_names": ["points", "mask"][:count], "output_names": list(OUTPUTS)}
@@ -69,7 +69,7 @@ class Onnx:
         return exported.model_proto.SerializeToString()
 
     def open(self, path: Path) -> RunModel:
-        """The file as a function."""
+        """Return a function that runs the file."""
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -87,7 +87,7 @@ FORMATS: dict[str, Pt2 | Onnx] = {form.suffix: form for form in (Pt2(), Onnx())}
 
 
 def format_of(path: Path) -> Pt2 | Onnx:
-    """The format for the suffix of a path."""
+    """Return the format for the suffix of a path."""
     if path.suffix.lower() not in FORMATS:
         raise PointsetError(f"the file name of an exported model must end in {' or '.join(FORMATS)}, got {path}")
     check_writable(path)
@@ -111,11 +111,11 @@ class WithProbabilities(nn.Module):
 
 
 def record(model: nn.Module, inputs: int, mask: bool) -> ExportedProgram:
-    """Export the program of a copy of a model, on the CPU in evaluation mode, for any number of sets of any size.
+    """Export a copy of a model, on the CPU in evaluation mode, as a program for any number of sets of any size.
 
-    The dynamic sizes are named (`Dim`) instead of inferred: if the computation of the model depends on them, torch then
-    raises an error. Otherwise it would silently restrict the sizes of a .pt2 program, and ONNX would give wrong
-    results. With `mask`, the second input is one [B, n].
+    The dynamic sizes are declared (`Dim`), not inferred, so that torch raises an error if the computation of the model
+    depends on them. With inferred sizes, a .pt2 program would silently be restricted to some sizes, and ONNX would give
+    wrong results. If `mask` is True, the program has a mask [B, n] as its second input.
     """
     model = WithProbabilities(copy.deepcopy(model).cpu().eval().requires_grad_(False)).eval()
     for module in model.modules():
@@ -126,19 +126,19 @@ def record(model: nn.Module, inputs: int, mask: bool) -> ExportedProgram:
     arguments = (points, real) if mask else (points,)
     with _quiet(), torch.no_grad():
         program = torch.export.export(model, arguments, dynamic_shapes=dynamic_shapes(len(arguments)), strict=False)
-    for node in program.graph.nodes:  # stack traces contain local paths, and are half the size of a small file
+    for node in program.graph.nodes:  # stack traces contain local paths, and would be half of a small file
         node.meta.pop("stack_trace", None)
     return program
 
 
 def dynamic_shapes(count: int) -> tuple[dict[int, Dim], ...]:
-    """The dynamic sizes of each of the `count` inputs: points, and optionally the mask."""
+    """Return the dynamic sizes of each of the `count` inputs: points, and optionally the mask."""
     return ({0: Dim("batch", min=1), 1: Dim("n", min=1)},) * count
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Hide what torch logs and warns of its own code during an export; errors are still raised."""
+    """Suppress torch's log messages and warnings during an export; errors are still raised."""
     disabled = logging.root.manager.disable
     with warnings.catch_warnings(), redirect_stderr(io.StringIO()):  # after a failure, torch prints the graph
         warnings.simplefilter("ignore")

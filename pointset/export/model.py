@@ -1,7 +1,6 @@
 """Exports trained models to files that can be used without this package (.pt2), or without Python (ONNX).
 
-Before a file is put in place, its outputs are compared with those of the model, for three sizes of sets and two of
-batches.
+Before a file is saved, its outputs are compared with those of the model, for three sizes of sets and two batch sizes.
 """
 
 import copy
@@ -22,14 +21,13 @@ from pointset.training.checkpoints import describe_model
 from pointset.zoo.abilities import check_export
 
 CHECKED = tuple((sets, points) for points in (1, 100, 1500) for sets in (1, 3))
-"""(sets, points) of the batches on which a file is compared with its model; they differ from the example input of the
-export."""
+"""(sets, points) of the batches on which a file is compared with its model. They include other sizes than `EXAMPLE`."""
 
 TOLERANCE = 1e-4
-"""Largest difference between an output of a file and of its model, relative to the largest value.
+"""Largest allowed difference between an output of a file and of its model, relative to the largest value.
 
-Both do the same float32 operations in another order, and differ by rounding, of about 1e-6; an error in the file (a
-size or a branch that became a constant, or an ignored mask) changes the leading digits."""
+Rounding gives differences of about 1e-6, since the order of float32 operations differs. An error in the file (a size or
+a branch that became a constant, or an ignored mask) changes the leading digits."""
 
 NORMALIZATION_TEXTS = {
     "unit-sphere": "subtract the mean of the set's points, then divide by the largest distance of a point from 0",
@@ -43,25 +41,25 @@ NORMALIZATION_TEXTS = {
 
 
 def export_model(model: nn.Module, path: str | Path, *, mask: bool = False) -> float:
-    """Write a model for use without this package, and compare the file with the model.
+    """Write a model to a file for use without this package, and compare the file with the model.
 
-    The input of the file is `points`, float32 [B, n, inputs] with any B and n from 1; its outputs are `logits` and
-    `probabilities`, [B, classes], the latter with the model's temperature, as `classify` prints them. Its metadata
-    contain what its user must know: classes, preparation of the points, inputs, and the model's options.
+    The input of the file is `points`, float32 [B, n, inputs] with any B and n from 1. The outputs are `logits` and
+    `probabilities`, both [B, classes]; the probabilities include the model's temperature, as those of `classify` do.
+    The metadata of the file contain the classes, the preparation of the points, the inputs, and the model's options.
 
     Args:
         model: a zoo model, or any module called as `model(points)`, or as `model(points, mask)` with `mask=True`.
-        path: *.pt2 for `torch.export`, *.onnx for ONNX; the folder must exist, an existing file is replaced.
-        mask: add the input `mask`, bool [B, n], True at real points; a set without real points gives the logits of an
+        path: *.pt2 for `torch.export`, *.onnx for ONNX. The folder must exist; an existing file is replaced.
+        mask: add the input `mask`, bool [B, n], True at real points. A set without real points gives the logits of an
             empty set.
 
     Returns:
-        The largest difference between an output of the file and the model's, on the batches `CHECKED`.
+        The largest difference between an output of the file and the same output of the model, on the batches `CHECKED`.
 
     Raises:
         PointsetError: the path has another suffix, its folder does not exist, or a library for ONNX is missing; a part
-            of the model cannot be exported (the message names it), or not for sets of any size; or the outputs of the
-            file differ from those of the model, in which case no file is written.
+            of the model cannot be exported (the message names it), or only for sets of one size; or the outputs of the
+            file differ from those of the model. No file is written then.
 
     Example:
         >>> pointset.export_model(pointset.create_model("rff-max", classes=2, dim=16), "small.pt2") < 1e-5
@@ -99,7 +97,7 @@ def export_metadata(model: nn.Module, mask: bool) -> dict[str, Any]:
         mask: True if the exported model takes a mask.
 
     Returns:
-        Plain data, as JSON holds it.
+        Plain data that can be written as JSON.
     """
     text: dict[str, Any] = {"points": f"input: float32 [batch, n, {_inputs(model)}], any batch and n from 1"}
     if mask:
@@ -125,7 +123,10 @@ def export_metadata(model: nn.Module, mask: bool) -> dict[str, Any]:
 
 
 def _example(model: nn.Module, sets: int, points: int, mask: bool) -> tuple[Tensor, ...]:
-    """Random points [sets, points, inputs] and, if wanted, a mask: the first set is whole, the third empty."""
+    """Return random points [sets, points, inputs] and, if `mask` is True, a mask.
+
+    The first set has only real points, the third none.
+    """
     cloud = torch.randn(sets, points, _inputs(model), generator=torch.Generator().manual_seed(points))
     if not mask:
         return (cloud,)
@@ -135,7 +136,7 @@ def _example(model: nn.Module, sets: int, points: int, mask: bool) -> tuple[Tens
 
 
 def _difference(model: WithProbabilities, exported: RunModel, example: tuple[Tensor, ...], path: Path) -> float:
-    """The largest difference of an output; a PointsetError if the file fails, or rounding does not explain it."""
+    """Return the largest difference of an output; raise a PointsetError if it is too large, or if the file fails."""
     name = _name(model.model)
     with torch.inference_mode():
         expected = model(*example)
@@ -148,7 +149,7 @@ def _difference(model: WithProbabilities, exported: RunModel, example: tuple[Ten
     differences = []
     for what, output, right in zip(OUTPUTS, outputs, expected, strict=True):
         difference, allowed = float((output - right).abs().max()), TOLERANCE * float(right.abs().max())
-        if not difference <= allowed:  # NaN agrees with nothing
+        if not difference <= allowed:  # also if it is NaN
             fault = f"by {difference:.1e}, more than the {allowed:.1e} that rounding explains"
             raise PointsetError(f"{path} is not written: its {what} differ from those of {name} {fault}")
         differences.append(difference)
@@ -164,7 +165,7 @@ def _inputs(model: nn.Module) -> int:
 
 
 def _in_short(error: Exception) -> str:
-    """The name of the unsupported operator in torch's message, else its first sentence."""
+    """Return the name of the unsupported operator in torch's message, or else the first sentence of the message."""
     text = str(error).strip()
     if operator := re.search(r"torch\.ops\.([\w.]+)", text):
         return operator[1]

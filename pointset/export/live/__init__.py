@@ -1,1 +1,1 @@
-"""A page that runs models in the browser: the only part of the package that knows their JavaScript."""
+"""A page that runs models in the browser, in JavaScript."""

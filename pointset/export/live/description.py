@@ -1,8 +1,8 @@
-"""Describe trained models as plain data for the JavaScript of the live page.
+"""Descriptions of trained models as plain data for the JavaScript of the live page.
 
 A description is a tree of the model's modules and an array of its weights. `web/modules.mjs` has a function for each
-`kind` in the tree, and `FIELDS` here names the attributes that each function needs; no other file of the package knows
-the JavaScript. A module without a JavaScript form raises an error here that names it, before a page is made.
+`kind` in the tree, and `FIELDS` here names the attributes that each function needs. If a module has no JavaScript
+implementation, the description raises an error that names it, before a page is made.
 """
 
 from __future__ import annotations
@@ -56,29 +56,29 @@ FIELDS: dict[type[nn.Module], tuple[str, ...]] = {
     JoinedPool: ("pools",),
     LocalFeatureInputs: ("mean", "deviation"),
 }
-"""The modules with a JavaScript form, and the attributes that it needs: tensors, modules, lists of them, numbers. A
-subclass has the form of its base class."""
+"""The modules with a JavaScript implementation, and the attributes that it needs: tensors, modules, lists of modules,
+numbers. A subclass uses the implementation of its base class."""
 
 
 def describe_model(model: nn.Module) -> dict[str, Any]:
     """Describe a classifier as plain data for JavaScript.
 
-    Weights are rounded to 16 bits (`as_float16`), as those of the pretrained models of this package are.
+    Weights are rounded to 16 bits (`as_float16`), like the files of the pretrained models.
 
     Returns:
         `name`, `inputs`, `classes`, `normalize`, `up`, `points`, `temperature`, the modules `encoder`, `pool` and
-        `head`, `weights` (all arrays in base 64), and `arrays`, the position of each array in the weights.
+        `head`, `weights` (all arrays in base 64), and `arrays`, the position of each array in `weights`.
 
     Raises:
-        PointsetError: a module has no JavaScript form (the message names it), or a weight is not finite.
+        PointsetError: a module has no JavaScript implementation (the message names it), or a weight is not finite.
     """
     name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
     if not isinstance(model, SetClassifier):
-        raise PointsetError(f"{name} has no encoder and pooling, so no page can run it: use a model such as isab16-pma")
+        raise PointsetError(f"{name} has no encoder and pooling for a live page to run: use a model such as isab16-pma")
     preparation = model.preparation
     if "axes" in preparation.normalize:
         raise PointsetError(
-            f"{name} rotates shapes to their axes ({preparation.normalize}), which a page cannot: draw without --live"
+            f"{name} rotates shapes to their axes ({preparation.normalize}), which a page cannot do: omit --live"
         )
     describer = Describer(model)
     features = [] if model.numbers is None else [describer.describe(model.numbers, "numbers")]
@@ -97,7 +97,7 @@ def describe_model(model: nn.Module) -> dict[str, Any]:
 
 
 def as_float16(tensor: Tensor) -> NDArray[np.floating[Any]]:
-    """The numbers of a tensor as float16, or as float32 if one is too large for float16."""
+    """Return the values of a tensor as float16, or as float32 if one is too large for float16."""
     numbers = tensor.detach().cpu().float().numpy()
     if not np.isfinite(numbers).all():
         raise PointsetError("the model has a weight that is not finite: its training diverged, train it again")
@@ -118,7 +118,7 @@ class Describer:
         }
 
     def describe(self, module: nn.Module, name: str) -> Any:
-        """The description of a submodule: its JavaScript class as "kind", and the values to build it from."""
+        """Return the description of a submodule: the name of its JavaScript function as "kind", and its attributes."""
         outer, self.path = self.path, f"{self.path}.{name}".lstrip(".")
         if not type(module).__module__.startswith(("pointset.", "torch.")):
             raise self.unsupported(f"is the user-defined {type(module).__name__}")
@@ -127,7 +127,7 @@ class Describer:
         return description
 
     def describe_all(self, modules: Iterable[nn.Module], name: str = "") -> list[Any]:
-        """The descriptions of modules that are called in turn, without those that do nothing in evaluation."""
+        """Return the descriptions of modules called in sequence, without those that do nothing in evaluation mode."""
         return [
             self.describe(module, f"{name}.{index}".lstrip("."))
             for index, module in enumerate(modules)
@@ -141,7 +141,7 @@ class Describer:
             return {"kind": "Sequential", "modules": self.describe_all(module.children())}
         if isinstance(module, Masked):
             return self.describe(module.rowwise, "rowwise")
-        if isinstance(module, NormedLayers):  # with ReLUs between the layers; a stem also ends with one
+        if isinstance(module, NormedLayers):  # with ReLUs between the layers; a stem also ends with a ReLU
             pairs = zip(module.linear, module.norm, strict=True)
             layers = [layer for linear, norm in pairs for layer in (nn.ReLU(), linear, norm)][1:]
             return self._description(nn.Sequential(*layers, *[nn.ReLU()] * isinstance(module, Stem)))
@@ -170,7 +170,7 @@ class Describer:
         return self._fields(module, known)
 
     def _fields(self, module: nn.Module, known: type[nn.Module], **values: Any) -> dict[str, Any]:
-        """A description with the attributes that the JavaScript class of a known type needs."""
+        """Return a description with the attributes that the JavaScript function of a known type needs."""
         for name in FIELDS[known]:
             value = getattr(module, name)
             if isinstance(value, Tensor):
@@ -183,7 +183,7 @@ class Describer:
         return {"kind": known.__name__} | values
 
     def array(self, tensor: Tensor) -> dict[str, int]:
-        """Add an array to the weights, and return the reference to it."""
+        """Add an array to the weights, and return a reference to it."""
         numbers = as_float16(tensor)
         bits = 8 * numbers.itemsize
         self.arrays.append({"start": len(self.content), "shape": list(numbers.shape), "bits": bits})
@@ -191,7 +191,7 @@ class Describer:
         return {"array": len(self.arrays) - 1}
 
     def unsupported(self, what: str) -> PointsetError:
-        """The error for a property of the current module that is not implemented in JavaScript."""
+        """Return the error for a property of the current module that is not implemented in JavaScript."""
         return PointsetError(
             f"{self.path} {what}, which a live page cannot compute in JavaScript: use a model such as isab16-pma"
             + ", or make a page of maps" * bool(self.attending)

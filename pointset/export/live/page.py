@@ -1,4 +1,4 @@
-"""A live page: one HTML file with trained models that classify a shape while the user changes it."""
+"""The live page: one HTML file with trained models that classify a shape again whenever the user changes it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXAMPLES = (
     ("bookshelf", "train", 0),
     ("chair", "train", 3),
 )
-"""Shapes of shapes10 that a page includes if one of its models has their class. ModelNet40 has all these classes."""
+"""Shapes of shapes10. A page includes those whose class one of its models has. ModelNet40 has all these classes."""
 
 
 def make_live_page(
@@ -40,19 +40,19 @@ def make_live_page(
 ) -> Page:
     """Make a page that runs models in the browser, on shapes that the user opens and changes.
 
-    It needs no network and sends nothing. It includes some shapes of shapes10 whose classes the models have.
+    The page needs no internet access and sends no data. It includes example shapes of classes that the models have.
 
     Args:
-        models: 1 to 3 models of points [n, 3]. The page opens with the first two.
+        models: 1 to 3 models of points [n, 3]. The page first shows the first two.
         shapes: further shapes by name, with z up: clouds [n, 3], meshes or files. The first 2,048 points are kept.
         title: title of the page.
-        camera: the first view.
+        camera: the camera of the first view.
 
     Returns:
         The page; `save` writes it.
 
     Raises:
-        PointsetError: models or clouds are not of this form, or a model has a module without a JavaScript form.
+        PointsetError: models or shapes have the wrong number or form, or a module has no JavaScript implementation.
 
     Example:
         >>> page = pointset.export.make_live_page(model, {"mine": test.points[0]})
@@ -86,7 +86,7 @@ def make_live_page(
 
 
 def _shape(name: str, cloud: Any) -> dict[str, Any]:
-    """The data of a cloud for the page: centred, with 16-bit coordinates."""
+    """Return the data of a cloud for the page, centred, with 16-bit coordinates."""
     kept = cloud[:MOST_POINTS]
     centred = kept - (kept.min(axis=0) + kept.max(axis=0)) / 2
     size = float(np.abs(centred).max()) or 1.0
