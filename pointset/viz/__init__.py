@@ -1,6 +1,6 @@
-"""Pictures of clouds and of attention: figures, pages and 3D files from maps and points; it never runs a model.
+"""Pictures of clouds and of attention: figures, interactive pages, and files for 3D tools.
 
-In every picture of attention, 1 is uniform attention, on a logarithmic scale.
+Scales of attention are logarithmic, and 1 is uniform attention.
 """
 
 from pointset.lazy import attach

@@ -1,6 +1,6 @@
 """A turntable camera with a mild perspective projection and equal scales on all axes.
 
-It replaces matplotlib's Axes3D, which stretches axes, and sorts whole collections instead of points by depth.
+It replaces matplotlib's Axes3D, which stretches axes, and sorts by depth only whole collections, not single points.
 """
 
 import dataclasses
@@ -23,13 +23,13 @@ class Camera:
     """The position of the camera, which looks at the middle of the cloud."""
 
     azimuth: float = -50.0
-    """Degrees around the up axis; at 0 the camera is on the positive x axis."""
+    """Azimuth in degrees around the upward axis; at 0 the camera is on the positive x axis."""
     elevation: float = 22.0
     """Elevation in degrees, between -90 and 90."""
     up: Up = "z"
-    """The axis of the points that points up: "z" in ModelNet's OFF files, "y" in its HDF5 release."""
+    """The upward axis of the points: "z" in ModelNet's OFF files, "y" in its HDF5 release."""
     distance: float = 4.0
-    """Distance from the middle of the cloud, in radii of the cloud: smaller means stronger perspective."""
+    """Distance from the middle of the cloud, in radii of the cloud. A smaller distance gives stronger perspective."""
 
     def __post_init__(self) -> None:
         check("up", self.up, Up)
@@ -44,7 +44,7 @@ class Camera:
         """Project points [n, 3].
 
         Returns:
-            Positions in the picture [n, 2], in radii of the cloud, and nearness [n]: the magnification relative to the
+            Positions in the picture [n, 2], in radii of the cloud; and nearness [n], the magnification relative to the
             middle of the cloud.
         """
         local = to_unit(points, self.up) @ self.axes().T
@@ -52,7 +52,7 @@ class Camera:
         return local[:, :2] * nearness[:, None], nearness
 
     def axes(self) -> NDArray[np.float64]:
-        """The directions to the right, up and towards the viewer, as rows [3, 3]; z is up."""
+        """Return the directions to the right, up and towards the viewer, as rows [3, 3]; z is up."""
         azimuth, elevation = math.radians(self.azimuth), math.radians(self.elevation)
         sin_a, cos_a, sin_e, cos_e = math.sin(azimuth), math.cos(azimuth), math.sin(elevation), math.cos(elevation)
         return np.array(
@@ -61,7 +61,7 @@ class Camera:
 
 
 def camera_of(camera: Camera | None, up: Up | None, default: Up) -> Camera:
-    """The camera of a picture: as given, with `up` if that is given; None means the first view of `default` up."""
+    """Return the camera, or if it is None the default view with upward axis `default`; `up` replaces the axis."""
     camera = camera or Camera(up=default)
     return camera if up is None else dataclasses.replace(camera, up=up)
 

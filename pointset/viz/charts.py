@@ -1,4 +1,4 @@
-"""Charts in a common style: panels, axes, a colour and a marker for each model, and accuracy against cost."""
+"""Charts in a common style: panels, axes, legends, styles of models, and accuracy against cost."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from pointset.viz.writing import as_png
 
 MARKERS = "osD^vPX*<>hpd8Hx+1234"
 WIDTH, DPI = 7.2, 100
-"""Width of a figure in inches, as wide as the text of a page, and its resolution on a screen."""
+"""Width of a figure in inches, equal to the text width of a page, and its resolution on a screen."""
 LETTER = 0.0078
-"""Width of a letter in inches, per point of font size."""
+"""Width of a letter in inches, for each point of font size."""
 LINE_HEIGHT = 0.16
-"""Height in inches of a line of text or of a legend."""
+"""Height of a line of text or of a legend, in inches."""
 ACROSS, HANDLE = 5, 0.5
-"""Maximum number of names in a line of a legend, and the width in inches of the marker before a name."""
+"""Maximum number of names in a line of a legend, and the width of the marker before a name, in inches."""
 
 
 class Picture(Figure):
-    """A matplotlib figure that a notebook shows as PNG when it is the last line of a cell, with or without pyplot.
+    """A matplotlib figure that a notebook shows as PNG, with or without pyplot, if it is the last expression of a cell.
 
-    A PDF that it saves embeds its fonts as TrueType, as publishers ask: they refuse matplotlib's default, Type 3.
+    PDF files embed fonts as TrueType, because publishers refuse Type 3, the default of matplotlib.
     """
 
     def __init__(self, width: float, height: float) -> None:
@@ -52,18 +52,18 @@ class Picture(Figure):
 
 
 def shorten(name: str, width: float, size: float) -> str:
-    """A name of about `width` inches in a font of this size, with its middle left out if it is longer."""
+    """Return a name, with its middle left out if it is wider than about `width` inches in a font of this size."""
     most = max(int(width / (LETTER * size)), 3)
     return name if len(name) <= most else f"{name[: most // 2]}…{name[len(name) - (most - 1) // 2 :]}"
 
 
 def line_style(index: int) -> dict[str, Any]:
-    """The style of the model with this index, the same on all charts."""
+    """Return the style of the model with this index, which is the same on all charts."""
     return {"color": COLORS[index % len(COLORS)], "marker": MARKERS[index % len(MARKERS)], "markersize": 4}
 
 
 def plain_label(label: str) -> str:
-    """Escape a label: matplotlib interprets dollar signs as formulas, and fonts have no control characters."""
+    """Escape dollar signs, between which matplotlib expects formulas, and control characters, which fonts lack."""
     return escaped(label).replace("$", r"\$")
 
 
@@ -78,9 +78,9 @@ def make_panels(
     note: str = "",
     spare: float = 0.5,
 ) -> tuple[Picture, list[Axes]]:
-    """A picture of `count` panels, at most `across` in a line, `height` inches high, under a title, over a note.
+    """Return a picture of `count` panels `height` inches high, at most `across` in a line, between a title and a note.
 
-    `spare` is the height in inches beside panels, title and note, such as for a legend.
+    `spare` is additional height in inches, such as for a legend.
     """
     across = min(across, max(count, 1))
     down = math.ceil(max(count, 1) / across)
@@ -101,7 +101,7 @@ def make_panels(
 
 
 def label_axes(axes: Axes, x: str, y: str) -> None:
-    """Label the axes, and draw them in a style that does not distract from the data."""
+    """Label the axes, and draw them in an unobtrusive style."""
     axes.set_xlabel(x, fontsize=8, color=FAINT)
     axes.set_ylabel(y, fontsize=8, color=FAINT)
     axes.tick_params(labelsize=7, length=2, color=FAINT, labelcolor=INK)
@@ -111,14 +111,14 @@ def label_axes(axes: Axes, x: str, y: str) -> None:
 
 
 def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Add a legend under the figure, with a name for each style."""
+    """Add a legend below the panels, with a name for each style."""
     handles = [Line2D([], [], **{"lw": 1.2, **style}) for style in styles.values()]
     names = [plain_label(shorten(name, WIDTH - 2 * HANDLE, 7.5)) for name in styles]
     across = max(1, min(ACROSS, int(WIDTH / (HANDLE + 9 * LETTER * max(map(len, names), default=1)))))
     lines = -(-len(names) // across)
     figure.set_figheight(figure.get_figheight() + LINE_HEIGHT * max(0, lines - 2))  # `make_panels` has room for two
     legend = figure.legend(handles, names, loc="outside lower center", ncols=across, fontsize=7.5, frameon=False)
-    if note := figure.get_supxlabel():  # matplotlib would draw one over the other
+    if note := figure.get_supxlabel():  # matplotlib would draw the legend over the note
         figure.supxlabel("")
         legend.set_title(note)
         legend.get_title().set(color=FAINT, fontsize=7.5, parse_math=False)
@@ -127,7 +127,7 @@ def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figu
 
 @dataclass(frozen=True)
 class Dot:
-    """One row of a comparison."""
+    """One model of a chart of accuracy against cost."""
 
     name: str
     cost: float
@@ -137,13 +137,14 @@ class Dot:
     """Lower end of the error bar."""
     high: float
     style: Mapping[str, Any] = field(default_factory=dict)
-    """Options of matplotlib for the marker."""
+    """Matplotlib options of the marker."""
 
 
 def frontier(dots: Sequence[Dot], higher_is_better: bool = True) -> list[Dot]:
-    """The dots on the Pareto frontier, by increasing cost: no other dot is as good for at most the same cost.
+    """Return the dots on the Pareto frontier, sorted by cost.
 
-    If several dots have equal cost and mean, all of them are included.
+    A dot is on the frontier if no other dot has an equal or better mean at an equal or lower cost. Dots with the same
+    cost and mean do not exclude each other.
     """
     sign = 1 if higher_is_better else -1
 
@@ -156,7 +157,7 @@ def frontier(dots: Sequence[Dot], higher_is_better: bool = True) -> list[Dot]:
 
 
 def draw_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True) -> None:
-    """Draw dots with error bars on a logarithmic axis of costs (1, 2, 5, 10, ...), and a line through the frontier."""
+    """Draw dots with error bars on a logarithmic cost axis (ticks 1, 2, 5, 10, ...), and a line along the frontier."""
     front = frontier(dots, higher_is_better)
     for dot in dots:
         reach = [[dot.mean - dot.low], [dot.high - dot.mean]]
@@ -171,7 +172,7 @@ def draw_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True
 
 
 def pair_styles(names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Styles for models named by two words: a colour for each encoder, a marker for each pooling."""
+    """Return styles of models by (encoder, pooling): a colour for each encoder, and a marker for each pooling."""
     encoders, poolings = (list(dict.fromkeys(words)) for words in zip(*names, strict=True))
     return {
         (encoder, pooling): {
@@ -183,7 +184,7 @@ def pair_styles(names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], dict[
 
 
 def pair_legend(styles: Mapping[tuple[str, str], Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Entries of a legend for `pair_styles`: each colour, and each marker in grey."""
+    """Return the legend of `pair_styles`: the colour of each encoder, and the marker of each pooling in grey."""
     colors = {f"{encoder}-": {"color": style["color"], "lw": 4} for (encoder, _), style in styles.items()}
     markers = {
         f"-{pooling}": {"color": FAINT, "marker": style["marker"], "ls": "", "markersize": 4}
@@ -200,16 +201,16 @@ def draw_specialisation(
     descriptions: Mapping[str, str] | None = None,
     title: str = "Do inducing points specialise?",
 ) -> Picture:
-    """Draw measures of each head and inducing point, for a trained and an untrained model.
+    """Draw measures of specialisation of each head and inducing point, for a trained and an untrained model.
 
     Args:
         trained: values [heads, inducing points] (or a vector) of each measure, by name.
         control: the same measures of the untrained model.
-        descriptions: the meaning of measures, such as {"entropy": "1 = reads all points alike"}.
+        descriptions: the meaning of measures by name, such as {"entropy": "1 = uniform attention"}.
         title: title of the picture.
 
     Raises:
-        PointsetError: the two do not have the same measures, or no measures.
+        PointsetError: there are no measures, or `trained` and `control` do not have the same ones.
     """
     if not trained or set(trained) != set(control):
         names = f"{', '.join(trained) or 'none'} and {', '.join(control) or 'none'}"

@@ -1,4 +1,4 @@
-"""Small multiples of clouds: panels of equal size in labelled lines with one camera."""
+"""Pictures of several clouds: panels of equal size in labelled lines, with one camera."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from pointset.viz.color import FAINT, HOLLOW, Scale, height_scale, luma
 from pointset.viz.rows import clouds_of
 
 HEADER, BAR = 0.24, 0.25
-"""Inches above each panel, for its name, and below panels, for a colour bar."""
+"""Space in inches above each panel for its name, and below the panels for a colour bar."""
 LABEL = 0.2
-"""Inches at the left of panels, for the label of a line."""
+"""Space in inches to the left of the panels for the label of a line."""
 LARGEST, NARROWEST = 3.0, 4.5
-"""Inches: largest width of a panel of several, and least width of a picture."""
+"""Maximum width of a panel if there are several, and minimum width of a picture, in inches."""
 RING_COLOR = "#0B8CF2"
-"""The colour of the ring: a blue that no scale contains."""
+"""Colour of the ring around the query point: a blue that is not in the scales of attention."""
 EMPTY = 0.72
-"""The grey level of hollow points."""
+"""Grey level of hollow points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,19 +40,19 @@ class Panel:
     name: str = ""
     note: str = ""
     marked: int | None = None
-    """Index of a point to mark with a ring: the query, if queries are points."""
+    """Index of a point to mark with a ring: the query point of a map of kind "self"."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Panels side by side, with a label at their left."""
+    """Panels side by side, with a label to the left of them."""
 
     label: str
     panels: Sequence[Panel]
 
 
 def frame_of(clouds: Sequence[NDArray[np.float64]], camera: Camera) -> tuple[NDArray[np.float64], float]:
-    """The corners [2, 2] of what a panel shows of these clouds, with a margin and a limited aspect; and that aspect."""
+    """Return the limits [2, 2] of axes on which all clouds fit with a margin, and their ratio of height to width."""
     flat = np.concatenate([camera.project(cloud)[0] for cloud in clouds])
     low, high = flat.min(axis=0), flat.max(axis=0)
     width, height = np.maximum(high - low, 0.1) / 2 * 1.08
@@ -61,9 +61,9 @@ def frame_of(clouds: Sequence[NDArray[np.float64]], camera: Camera) -> tuple[NDA
 
 
 def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str, total: float | None = None) -> Picture:
-    """A picture of panels of equal size, with a title and a note; its axes are those of the panels, line by line.
+    """Return a picture of panels of equal size with a title and a note; its axes are the panels, line by line.
 
-    `total` is the width of the picture in inches; None means as wide as the panels need.
+    `total` is the width of the picture in inches; None means the width that the panels need.
     """
     panels = [panel for line in lines for panel in line.panels]
     corners, aspect = frame_of([panel.cloud for panel in panels], camera)
@@ -92,7 +92,7 @@ def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str, tot
         for axes, panel in zip(row, line.panels, strict=False):
             draw_panel(axes, panel, camera, corners, width)
             name = shorten(panel.name, 0.92 * width - 6 * LETTER * len(panel.note), 7.5)
-            axes.set_title(plain_label(name), loc="left", y=1.0, fontsize=7.5, pad=2)  # y: else ticks are measured
+            axes.set_title(plain_label(name), loc="left", y=1.0, fontsize=7.5, pad=2)  # with y, ticks are not measured
             axes.set_title(panel.note, loc="right", y=1.0, fontsize=6.5, color=FAINT, pad=2)
     return picture
 
@@ -108,19 +108,19 @@ def add_bar(picture: Picture, axes: Sequence[Axes], scale: Scale, label: str) ->
 
 
 def draw_panel(axes: Axes, panel: Panel, camera: Camera, corners: NDArray[np.float64], width: float) -> None:
-    """Draw the points of a panel on axes `width` inches wide, with equal scales: near points are larger.
+    """Draw the points of a panel on axes `width` inches wide, with equal scales. Near points are larger.
 
-    Points with an emphasis above 0.5 are drawn over all others, so that nothing in front hides them, and hollow points
-    below all others; within each group, near points are drawn last.
+    Points with an emphasis above 0.5 are drawn last, so that no other points hide them, and hollow points are drawn
+    first. Within each of these groups, near points are drawn after distant ones.
     """
     flat, nearness = camera.project(panel.cloud)
     colors, emphasis = panel.scale.colors_of(panel.values), panel.scale.emphasis(panel.values)
     hollow = panel.scale.rings(panel.values)
     order = np.lexsort((nearness, emphasis > 0.5, ~hollow))
-    # The area of a dot is a fixed share of the panel per point, so that any number of dots covers the shape.
+    # The area of a dot is inverse to the number of points, so that any number of dots covers the shape.
     diameter = 72 * width * 0.6 / np.sqrt(len(flat))
     diameters = np.clip(diameter, 0.9, 6.0) * nearness * (0.75 + 0.6 * emphasis)
-    # Distant points fade into the background, but only if they are pale.
+    # Distant points fade into the background if they are pale.
     pale = np.clip((luma(colors) - 0.55) / 0.2, 0, 1)
     fade = np.clip(0.25 - 1.4 * (nearness - 1), 0, 0.4) * np.clip(1 - 2 * emphasis, 0, 1) * pale
     colors = colors + fade[:, None] * (1 - colors)
@@ -158,7 +158,7 @@ def draw_clouds(
     """Draw clouds side by side, coloured by height, each scaled to its panel.
 
     Args:
-        clouds: what `model.predict` takes: clouds [n_i, 3], files or meshes, of which 1,024 points are drawn; or
+        clouds: any input of `model.predict`: clouds [n_i, 3], files or meshes (1,024 points of each are drawn), or
             `PointSets`.
         names: one name per cloud, drawn above it.
         up: the upward axis of the points; None means that of the camera.
@@ -167,12 +167,12 @@ def draw_clouds(
         columns: maximum number of clouds in a line.
 
     Raises:
-        PointsetError: clouds is empty, a cloud is empty or not [n, 3], or names and clouds differ in number.
+        PointsetError: there is no cloud, a cloud is empty or not [n, 3], or the numbers of names and clouds differ.
     """
     if columns < 1:
         raise PointsetError(f"columns must be at least 1, got {columns}")
     camera = camera_of(camera, up, "z")
-    shapes = [to_unit(cloud, "z") for cloud in clouds_of(clouds, camera.up)]  # not rotated: the camera has the axis
+    shapes = [to_unit(cloud, "z") for cloud in clouds_of(clouds, camera.up)]  # "z" does not rotate; the camera does
     if not shapes or len(names or shapes) != len(shapes):
         raise PointsetError(f"give at least one cloud and one name each, got {len(shapes)} and {len(names or ())}")
     height = "xyz".index(camera.up)

@@ -13,41 +13,41 @@ from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#44aa99")
-"""Wong's palette for all kinds of colour vision (Nature Methods 8, 441, 2011), and three more of Tol's."""
+"""Colours for all kinds of colour vision: seven of Wong's (Nature Methods 8, 441, 2011), and three of Tol's."""
 INK = "#222222"
 FAINT = "#6b6b6b"
 LEAST, MOST = 2.0, 64.0
-"""Bounds of the reach of a scale, the largest multiple of uniform attention that it shows."""
+"""Minimum and maximum of the reach: the largest multiple of uniform attention on a colour scale."""
 HOLLOW = "ring: weight exactly 0"
 """The note of a picture with hollow points."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """How values become colours of points, and a colour bar."""
+    """A mapping from the values of points to colours, with a colour bar."""
 
     positions: Callable[[Values], Values]
-    """The positions of values on the bar, from 0 to 1."""
+    """Function from values to positions on the colour bar, from 0 to 1."""
     colors: Values
     """256 colours [256, 3], from the left end of the bar to the right."""
     emphasis: Callable[[Values], Values]
-    """The emphasis of values, from 0 to 1; points above 0.5 are drawn over the others."""
+    """Function from values to emphasis, from 0 to 1; points above 0.5 are drawn over the others."""
     ticks: Sequence[tuple[float, str]] = ()
     """Positions on the bar with their labels."""
     has_rings: bool = False
-    """True if exact zeros, which sparse weights have, have no colour and are drawn as rings."""
+    """True if values of exactly 0, which sparse weights have, are drawn as rings without a colour."""
 
     def colors_of(self, values: Values) -> Values:
-        """RGB [..., 3] of values [...]."""
+        """Return the colours [..., 3] (RGB) of values [...]."""
         return self.colors[np.round(self.positions(values) * 255).astype(int)]
 
     def rings(self, values: Values) -> NDArray[np.bool_]:
-        """True for values that are drawn as rings."""
+        """Return True for values that are drawn as rings."""
         return (values == 0) & self.has_rings
 
 
 def attention_scale(reach: float) -> Scale:
-    """A logarithmic scale for attention from `1 / reach` to `reach`, with 1 (uniform) in its middle."""
+    """Return a logarithmic scale for attention from `1 / reach` to `reach`, with 1 (uniform) in the middle."""
 
     def positions(values: Values) -> Values:
         return np.log(np.clip(values, 1 / reach, reach)) / (2 * math.log(reach)) + 0.5
@@ -60,19 +60,19 @@ def attention_scale(reach: float) -> Scale:
 
 
 def reach_of(values: Values) -> float:
-    """The reach of a scale for attention: a power of two, such that about 1 value in 200 is larger."""
+    """Return the reach of a scale for attention: a power of two that about 1 value in 200 exceeds, within bounds."""
     top = float(np.quantile(values, 0.995))
     return float(2.0 ** math.ceil(math.log2(min(max(top, LEAST), MOST)) - 0.05))
 
 
 def scale_for(values: Values) -> Scale:
-    """A scale for attention with the reach of these values."""
+    """Return a scale for attention with the reach of these values."""
     return attention_scale(reach_of(values))
 
 
 def signed_scale(reach: float) -> Scale:
-    """A linear scale for signed changes from `-reach` to `reach`, purple over grey to orange."""
-    # Darker, so that the middle is grey, not the white of the background.
+    """Return a linear scale for changes from `-reach` to `reach`, with colours from purple through grey to orange."""
+    # The factor darkens the colours, so that the middle is grey and not the white of the background.
     colors = 0.88 * colormaps["PuOr_r"](np.linspace(0, 1, 256))[:, :3]
     return Scale(
         lambda values: np.clip(values / reach, -1, 1) / 2 + 0.5,
@@ -83,15 +83,15 @@ def signed_scale(reach: float) -> Scale:
 
 
 def height_scale() -> Scale:
-    """A scale for heights from 0 to 1, which make the shape easier to see; without the palest colours."""
+    """Return a scale for heights from 0 to 1, without the palest colours."""
     colors = colormaps["cividis"](np.linspace(0, 0.92, 256))[:, :3]
     return Scale(lambda values: 0.85 * values, colors, emphasis=lambda values: np.full(values.shape, 0.4))
 
 
 def attention_ramp(dark: bool = False) -> NDArray[np.float64]:
-    """256 colours [256, 3] for light paper, or for a dark background, from little attention to much.
+    """Return 256 colours [256, 3] from little to much attention, for a white or a dark background.
 
-    The low end fades into a grey that is just visible, so that points with little attention are not prominent.
+    The low end is a grey that is just visible, so that points with little attention are not prominent.
     """
     colors = colormaps["magma" if dark else "magma_r"](np.linspace(0.12, 0.97 if dark else 1.0, 256))[:, :3]
     grey = np.maximum(luma(colors), 0.31 if dark else 0.0)[:, None]
@@ -100,5 +100,5 @@ def attention_ramp(dark: bool = False) -> NDArray[np.float64]:
 
 
 def luma(rgb: Any) -> Any:
-    """The luma of colours [..., 3] (Rec. 709)."""
+    """Return the luma of colours [..., 3] (Rec. 709)."""
     return np.asarray(rgb) @ (0.2126, 0.7152, 0.0722)

@@ -1,4 +1,4 @@
-"""Confusion matrices as shades and numbers."""
+"""Pictures of confusion matrices."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ WIDEST_CLASS = 1.8
 
 
 def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[str]) -> Figure:
-    """Draw one matrix for each model, two side by side if there are few classes.
+    """Draw the confusion matrix of each model, two side by side if there are few classes.
 
-    The shade of a cell is the square root of its share of the true class, so that single mistakes are visible. Its
-    number is that share in per cent, if at least 1 per cent. Counts [classes, classes] have true classes as rows.
+    Counts [classes, classes] have true classes as rows. The number in a cell is its share of the shapes of the true
+    class, in per cent, if it is at least 1 %. The shade is the square root of the share, so that single errors are
+    visible.
     """
     across = 2 if len(classes) <= FEW_CLASSES and len(counts) > 1 else 1
     size = float(np.clip(260 / max(len(classes), 1), 4.6, 8.0))
@@ -47,7 +48,7 @@ def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[s
 def _draw(
     axes: Axes, counts: NDArray[np.int64], classes: Sequence[str], rows: Sequence[str], size: float, side: float
 ) -> None:
-    """One matrix on square axes of `side` points."""
+    """Draw one matrix on square axes whose side is `side` typographic points."""
     many = len(classes)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     letter = min(7.5, 0.55 * side / max(many, 1))

@@ -19,9 +19,9 @@ from pointset.viz.color import scale_for
 from pointset.viz.rows import cloud_of, point_rows
 
 MOST_FACES = 200_000
-"""Largest number of faces of a subdivided surface."""
+"""Maximum number of faces of a subdivided mesh."""
 NEAREST = 3
-"""Points whose attention a vertex of a mesh gets."""
+"""Number of nearest points from which the attention of a vertex is interpolated."""
 
 
 def export_cloud(
@@ -35,22 +35,22 @@ def export_cloud(
 ) -> Path:
     """Write a cloud, or the mesh from which it was sampled, coloured by one head and one query of a map.
 
-    A .ply file keeps the coordinates. A .glb file has y up and linear colours, as its format requires. The vertices of
-    a mesh get the attention of the nearest points; triangles larger than the distance between points are subdivided
-    first, so that colours can vary within them.
+    A .ply file keeps the coordinates. A .glb file has y up and linear colours, as its format requires. The attention of
+    the vertices of a mesh is interpolated from the nearest points. Triangles larger than the distance between points
+    are first subdivided, so that colours can vary within them.
 
     Args:
         attention: a map of one cloud.
-        points: [n, 3], the cloud for which the map was computed, or None for the points that the map has; with `mesh`,
-            in its coordinates (before normalisation for the model), in the same order.
+        points: [n, 3], the cloud for which the map was computed; None means `attention.points`. With `mesh`, the points
+            must have the coordinates of the mesh, before normalisation for the model, in the order of the map.
         path: path that ends in .ply or .glb.
         head: index of the head.
         query: index of the inducing point, seed or point.
-        mesh: the mesh to write; None means the points.
+        mesh: the mesh to write; None writes the points.
 
     Raises:
-        PointsetError: cloud and map do not belong together, the points are not on the mesh, the map has no such head
-            or query, or the path has another suffix or cannot be written.
+        PointsetError: the map is not of this cloud, the points are not on the mesh, the head or query does not exist,
+            or the path has another suffix or cannot be written.
 
     Example:
         >>> pointset.viz.export_cloud(pools, points, "pools.ply").name
@@ -79,7 +79,7 @@ def export_cloud(
 
         require_on_mesh(cloud, mesh)
         fine = refined(mesh, cloud)
-        # A mean weighted by the inverse of the distance (Shepard 1968); a vertex that is a point gets its value.
+        # A mean weighted by inverse distance (Shepard 1968); a vertex at a point gets the value of this point.
         nearest = KNeighborsRegressor(min(NEAREST, len(cloud)), weights="distance").fit(cloud, values)
         rgba = _rgba(scale.colors_of(nearest.predict(fine.vertices)), suffix)
         content = trimesh.Trimesh(upright(fine.vertices), fine.faces, vertex_colors=rgba, process=False)
@@ -87,7 +87,7 @@ def export_cloud(
 
 
 def refined(mesh: Mesh, points: NDArray[np.float64]) -> Mesh:
-    """Subdivide the mesh until its edges are about as long as the distance between points, up to `MOST_FACES` faces."""
+    """Subdivide the mesh until its edges are about as long as the distance between points, at most to `MOST_FACES`."""
     area = float(trimesh.triangles.area(mesh.vertices[mesh.faces]).sum())
     if not area > 0:
         return mesh
@@ -98,7 +98,7 @@ def refined(mesh: Mesh, points: NDArray[np.float64]) -> Mesh:
 
 
 def require_on_mesh(points: NDArray[np.float64], mesh: Mesh) -> None:
-    """Raise a PointsetError if the points do not fill the bounding box of the mesh, as when they are normalised."""
+    """Raise a PointsetError if the points are outside the bounding box of the mesh, or fill only a small part of it."""
     low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
     extent, size = np.ptp(points, axis=0), high - low
     room = 1e-3 * size.max()

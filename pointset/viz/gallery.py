@@ -1,4 +1,4 @@
-"""A page of many shapes: what one inducing point or seed reads on each of them."""
+"""A page with the attention of one inducing point or seed on many shapes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from pointset.viz.rows import MEANINGS, ROW_NAMES, first_shown
 from pointset.zoo.predicting import list_clouds, predict
 
 MOST_SHAPES, MOST_CODES = 48, 8_000_000
-"""Largest number of shapes, and of weights in the file (one byte each): with more, some points are left out."""
+"""Maximum number of shapes, and of weights in the file (one byte each). Points above the limit are left out."""
 SCORES = {
     "specificity": "consistency, minus the similarity to the regions of other inducing points",
     "consistency": "similarity of its regions on two shapes of a class, 1: the same region",
     "entropy": "1: uniform over the points, 0: one point only",
 }
-"""The measures of `pointset.explain.specialisation` that order the rows of a layer, and their meanings."""
+"""The measures of `pointset.explain.specialisation` by which the page can sort inducing points, and their meanings."""
 
 
 def gallery(
@@ -42,23 +42,23 @@ def gallery(
     camera: Camera | None = None,
     title: str = "Attention across shapes",
 ) -> Page:
-    """Make a page that shows one inducing point or seed on many shapes, classes in rows.
+    """Make a page that shows the attention of one inducing point or seed on many shapes, grouped by class.
 
-    A choice of layer, head and inducing point holds for all shapes, and one camera turns them all. The inducing points
-    are ordered by how specific they are to regions of classes; see `pointset.explain.specialisation`. Under each shape
-    is its predicted class with its probability; wrong predictions are marked.
+    The user selects the layer, head and inducing point for all shapes, and all shapes rotate together. The inducing
+    points are sorted by specificity (see `pointset.explain.specialisation`). Below each shape is its predicted class
+    with its probability; wrong predictions are marked.
 
     Args:
         model: a model with inducing points, or with pooling by attention.
-        shapes: `PointSets`, of which equally many of each class are shown; or what `model.predict` takes: files,
+        shapes: `PointSets`, of which equal numbers from each class are shown; or any input of `model.predict`: files,
             meshes, arrays or a list of these.
-        most: largest number of shapes.
+        most: maximum number of shapes.
         up: the upward axis of the points; None means that of the model's preparation.
-        camera: the first view.
+        camera: the camera of the first view.
         title: title of the page.
 
     Returns:
-        The page, for saving or for showing in a notebook.
+        The page; `save` writes it, and a notebook shows it.
 
     Raises:
         PointsetError: the model has no map of kind "reads" or "pools", or there are no shapes.
@@ -104,14 +104,14 @@ def gallery(
 
 
 def _as_sets(model: Any, shapes: Any, most: int) -> PointSets:
-    """The first shapes without labels, prepared by the model, as sets of one class."""
+    """Return the first `most` shapes, prepared by the model, as sets of one class."""
     listed = list_clouds(shapes, None, model.inputs)[:most]
     clouds = [model.prepare(shape).points[:, : model.inputs] for shape in listed]
     return from_arrays(clouds, [0] * len(clouds), classes=["shapes"], normalize="none", up=model.preparation.up)
 
 
 def choose_evenly(labels: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Indices of at most `most` shapes, equally many of each class, sorted by class."""
+    """Return the indices of at most `most` shapes, with equal numbers from each class if possible, sorted by class."""
     order = np.argsort(labels, kind="stable")
     place = np.concatenate([np.arange(count) for count in np.unique(labels, return_counts=True)[1]] or [order])
     return order[np.sort(np.argsort(place, kind="stable")[:most])]
@@ -122,7 +122,7 @@ def _shown(maps: list[AttentionMap]) -> list[AttentionMap]:
 
 
 def _caption(label: str, probabilities: NDArray[np.float64], classes: list[str]) -> dict[str, Any]:
-    """The class of a shape and its prediction, which is wrong if the model has the class and predicts another."""
+    """Return the class and prediction of a shape. It is wrong if the model has the class and predicts another one."""
     best = int(probabilities.argmax())
     predicted = classes[best] if len(classes) == len(probabilities) else f"class {best}"
     wrong = label in classes and predicted != label
@@ -130,7 +130,7 @@ def _caption(label: str, probabilities: NDArray[np.float64], classes: list[str])
 
 
 def _scores(model: nn.Module, sets: PointSets, attention: AttentionMap) -> dict[str, list[float]]:
-    """The measures of a layer by name, for each head and row; only the entropy if no class has two shapes."""
+    """Return the measures of a layer by name, for each head and row; only the entropy if no class has two shapes."""
     try:
         measures = specialisation(model, sets, attention.layer, per_class=4).measures
     except PointsetError:
@@ -140,7 +140,7 @@ def _scores(model: nn.Module, sets: PointSets, attention: AttentionMap) -> dict[
 
 
 def _layer(maps: list[AttentionMap], kept: int, scores: dict[str, list[float]]) -> dict[str, Any]:
-    """One layer on all shapes, with one byte for each head, row and point; 0 is a weight of exactly 0."""
+    """Return one layer on all shapes, with one byte for each head, row and point; 0 is a weight of exactly 0."""
     values = torch.cat([attention.relative()[..., :kept] for attention in maps], dim=2).double().numpy()
     reach = reach_of(values)
     limit = np.log2(reach)

@@ -1,4 +1,4 @@
-"""Pages in one HTML file: a template, a style sheet, JavaScript modules and data, without network or bundler."""
+"""Pages in one HTML file that needs no internet access: a template, style sheets, JavaScript modules and data."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ IMPORT = re.compile(r'^import .* from "(\.[./\w]*\.mjs)";\n', re.MULTILINE)
 class Page:
     """A page in one HTML file.
 
-    As the last line of a notebook cell, it is shown in a sandboxed frame. A page of maps also has a still picture, for
-    viewers of notebooks that remove frames.
+    A notebook shows the page in a sandboxed frame if it is the last expression of a cell. A page of maps also has a
+    still picture, for notebook viewers that remove frames.
     """
 
     html: str
-    """The whole page; it needs no network."""
+    """The whole page; it needs no internet access."""
     height: int = 720
     """Height of the frame in a notebook, in pixels; the page scrolls inside it."""
     draw_still: Callable[[], Figure] | None = None
-    """Draws the layer that the page opens with as a still picture."""
+    """Function that draws the layer that is shown first as a still picture."""
 
     def __repr__(self) -> str:
-        """A summary in one line."""
+        """Return a summary in one line."""
         return f"Page of {len(self.html) / 1e6:.1f} MB: `save` writes it, a notebook shows it"
 
     def save(self, path: str | Path) -> Path:
@@ -57,23 +57,23 @@ class Page:
         return write_atomically(path, lambda temporary: temporary.write_text(self.html, encoding="utf-8"))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """The page for notebooks: in a sandboxed frame, and as a still picture if it has one."""
+        """Return the page for notebooks: a sandboxed frame, and the still picture if there is one."""
         size = f"width: 100%; height: {self.height}px; border: 1px solid #ddd; border-radius: 6px"
         page = html.escape(self.html)
         frame = f'<iframe title="interactive page" srcdoc="{page}" sandbox="allow-scripts" style="{size}"></iframe>'
         if self.draw_still is None:
             return {"text/html": frame, "text/plain": repr(self)}
         png = base64.b64encode(as_png(self.draw_still(), DPI)).decode()
-        # A viewer that removes the frame removes the style, too: then the picture is visible.
+        # A viewer that removes the frame also removes the style, which makes the picture visible.
         hidden = f'<img alt="the same maps as a still picture" style="display: none" src="data:image/png;base64,{png}">'
         return {"text/html": frame + hidden, "image/png": png, "text/plain": repr(self)}
 
 
 def page_of(template: Path, title: str, content: dict[str, Any]) -> str:
-    """The HTML of a page from its template, and the script and style sheet beside it if there are any.
+    """Return the HTML of a page from its template, with the script and style sheet of the same name if they exist.
 
-    A template extends page.html. The script reads `content` as JSON from the element
-    `data`. The content security policy allows only this script and this style, by their digests, and no network.
+    Templates extend page.html. The script reads `content` as JSON from the element `data`. The content security policy
+    allows only this script and this style, by their digests, and no network access.
     """
     start = template.with_suffix(".mjs")
     script = script_of(start) if start.exists() else ""
@@ -93,7 +93,7 @@ def page_of(template: Path, title: str, content: dict[str, Any]) -> str:
 
 
 def script_of(start: Path) -> str:
-    """A module and all that it imports as one script, in which names at the top of modules are unique."""
+    """Return a module and all its imports as one script; top-level names of the modules must be unique."""
     bodies: dict[Path, str] = {}
 
     def collect(path: Path) -> None:
@@ -108,7 +108,7 @@ def script_of(start: Path) -> str:
 
 
 def view_content(camera: Camera) -> dict[str, Any]:
-    """The camera and the palettes for light and dark screens, for the script of a page."""
+    """Return the camera and the palettes of light and dark colour schemes, for the script of a page."""
     ramps = {"light": attention_ramp(), "dark": attention_ramp(dark=True)}
     palettes = {screen: as_base64(np.round(ramp * 255).astype(np.uint8)) for screen, ramp in ramps.items()}
     view = {"azimuth": camera.azimuth, "elevation": camera.elevation, "distance": camera.distance}
@@ -116,10 +116,10 @@ def view_content(camera: Camera) -> dict[str, Any]:
 
 
 def as_base64(array: NDArray[Any]) -> str:
-    """The bytes of an array as text."""
+    """Return the bytes of an array as base64 text."""
     return base64.b64encode(array.tobytes()).decode()
 
 
 def _digest(text: str) -> str:
-    """The digest of a script or a style in the form of a content security policy."""
+    """Return the digest of a script or a style in the format of a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

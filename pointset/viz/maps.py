@@ -1,4 +1,4 @@
-"""Still pictures of attention maps and of the importance of points; on scales of attention, 1 is uniform."""
+"""Still pictures of attention maps and of the importance of points. On scales of attention, 1 is uniform attention."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BAR_LABEL = "attention relative to uniform attention (1 = uniform)"
 ENTROPY_TEXT = "small number: entropy (1 = uniform, 0 = one point)"
 PaperWidth = Literal["column", "page"]
 PAPER_WIDTHS = {"column": 3.25, "page": 6.75}
-"""Widths in inches of a column and of a page of a paper."""
+"""Widths of a column and of a page of a paper, in inches."""
 
 
 @suggests
@@ -41,20 +41,20 @@ def draw_maps(
     title: str | None = None,
     width: PaperWidth | None = None,
 ) -> Picture:
-    """Draw all heads and queries of one attention on one cloud [n, 3]: one panel each, with a common colour scale.
+    """Draw one attention on one cloud [n, 3]: a panel for each head and query, all with one colour scale.
 
     Args:
-        attention: a map of one cloud. For kind "writes", a panel shows which points read one inducing point back.
-        points: [n, 3], the cloud for which the map was computed; None means the points that the map has.
+        attention: a map of one cloud. For kind "writes", a panel shows the weights of one inducing point as a key.
+        points: [n, 3], the cloud for which the map was computed; None means `attention.points`.
         heads: indices of the heads; None means all.
         queries: indices of inducing points, seeds or (for kind "self") points; None means all, or 8 distant points.
         up: the upward axis of the points; None means that of the camera, or of the model's preparation.
         camera: the camera of all panels.
         title: title of the picture.
-        width: "column" (3.25 inches) or "page" (6.75) of a paper, without title and note.
+        width: "column" (3.25 inches) or "page" (6.75 inches) for a figure of a paper, without title and note.
 
     Raises:
-        PointsetError: cloud and map do not belong together, or the head or query does not exist.
+        PointsetError: the map is not of this cloud, or the head or query does not exist.
     """
     cloud = cloud_of(points, attention)
     rows, camera = point_rows(attention, cloud), camera_of(camera, up, getattr(attention, "up", "z"))
@@ -71,7 +71,7 @@ def draw_maps(
             lines += _lines([panel(head, row, f"{row}") for row in chosen], label_of(head))
         per = rows.row_name if one_head else f"head and {rows.row_name}"
         note = f"one panel per {per}; {ENTROPY_TEXT}"
-    else:  # more heads than rows: wide pictures are easier to read than tall ones
+    else:  # more heads than rows: a wide picture is easier to read than a tall one
         for row in chosen:
             label = f"{rows.row_name.split()[-1]} {row}" if len(chosen) > 1 else ""
             lines += _lines([panel(head, row, label_of(head)) for head in chosen_heads], label)
@@ -98,16 +98,16 @@ def draw_reads_and_writes(
         reads: the map of kind "reads" of one cloud.
         writes: the map of kind "writes" of the same block and cloud.
         points: see `draw_maps`.
-        head: index of the head. (The heads of the two maps are independent.)
-        queries: indices of inducing points; None means the sharpest, and 5 that differ most from those before.
+        head: index of the head in both maps, whose heads are otherwise independent.
+        queries: indices of inducing points. None means the sharpest one, and up to 5 others that differ most.
         up, camera, title, width: see `draw_maps`.
 
     Raises:
-        PointsetError: the maps are not of kinds "reads" and "writes" or do not fit the cloud, or the
-            head or query does not exist.
+        PointsetError: the maps are not of kinds "reads" and "writes" or not of this cloud, or the head or query does
+            not exist.
     """
     if (reads.kind, writes.kind) != ("reads", "writes"):
-        raise PointsetError(f"give a map that reads and then one that writes, got {reads.kind} and {writes.kind}")
+        raise PointsetError(f"give a map of kind reads and then one of kind writes, got {reads.kind} and {writes.kind}")
     cloud, camera = cloud_of(points, reads), camera_of(camera, up, reads.up)
     both = point_rows(reads, cloud), point_rows(writes, cloud)
     both[0].chosen(0, [head])
@@ -139,14 +139,14 @@ def draw_instances(
 
     Args:
         maps: one map per cloud, all of the same layer.
-        clouds: clouds [n_i, 3]; each is scaled to its panel. None means the points that the maps have.
+        clouds: clouds [n_i, 3], each scaled to its panel; None means `points` of the maps.
         head: index of the head.
-        query: index of the inducing point or seed, or several: one line of panels each.
+        query: index of the inducing point or seed, or several indices: one line of panels for each.
         names: one name per cloud, drawn above it.
         up, camera, title, width: see `draw_maps`.
 
     Raises:
-        PointsetError: clouds is empty, the numbers of maps, names and clouds differ, the maps are of different
+        PointsetError: there are no clouds, the numbers of maps, names and clouds differ, the maps are of different
             layers, or the head or query does not exist.
 
     Example:
@@ -182,7 +182,7 @@ def draw_instances(
 def draw_sharpest(
     models: Mapping[str, PointRows], cloud: NDArray[np.float64], *, camera: Camera, title: str
 ) -> Picture:
-    """Draw the sharpest maps of one attention of each model on one cloud, a line of panels for each model."""
+    """Draw the sharpest maps of one attention of each model on one cloud, with a line of panels for each model."""
     scale, lines = scale_for(np.concatenate([rows.values.ravel() for rows in models.values()])), []
     for name, rows in models.items():
         places = np.argsort(rows.entropy, axis=None)[:MOST_PANELS].tolist()
@@ -197,7 +197,7 @@ def draw_sharpest(
 def _finished(
     lines: Sequence[Line], camera: Camera, title: str, note: str, scale: Scale, width: PaperWidth | None
 ) -> Picture:
-    """The picture of lines of panels with one colour bar; for a paper without title, note and entropies."""
+    """Return the picture of lines of panels with one colour bar; for a paper, without title, note and entropies."""
     if width is not None:
         check("width", width, PaperWidth)
         lines = [Line(line.label, [replace(panel, note="") for panel in line.panels]) for line in lines]
@@ -217,18 +217,18 @@ def draw_importance(
 ) -> Picture:
     """Draw several measures of the importance of points side by side, each with its own colour bar.
 
-    Values with negative ones, such as `occlusion_influence`, have a linear scale; others, such as attention and
-    `critical_points`, that of attention: their sum is shared by the points, and 1 is an equal share.
+    A measure with negative values, such as `occlusion_influence`, has a linear scale. Other measures, such as attention
+    or `critical_points`, are divided by their mean and have the logarithmic scale of attention.
 
     Args:
         points: [n, 3], one cloud.
-        values: by the title of a panel: [n], the importance of each point.
+        values: the importance [n] of each point for each measure, by the title of its panel.
         up: the upward axis of the points; None means that of the camera.
         camera: the camera of all panels.
         title: title of the picture.
 
     Raises:
-        PointsetError: there are no values, or some are not n finite numbers.
+        PointsetError: there is no measure, or a measure does not have n finite values.
     """
     cloud, camera = as_cloud(points), camera_of(camera, up, "z")
     if not values:
@@ -255,7 +255,7 @@ def _importance(name: str, values: Any, cloud: NDArray[np.float64]) -> Panel:
 
 
 def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
-    """The sharpest row of a head, and further rows, each the most distant from those chosen before; sorted."""
+    """Return the sharpest row of a head and further rows, each the most distant from those chosen before; sorted."""
     chosen = [int(rows.entropy[head].argmin())]
     distances = cdist(rows.values[head], rows.values[head], "cityblock")
     while len(chosen) < min(most, len(distances)):
@@ -269,7 +269,7 @@ def _panel(rows: PointRows, cloud: NDArray[np.float64], scale: Scale, head: int,
 
 
 def _lines(panels: Sequence[Panel], label: str = "") -> list[Line]:
-    """Panels in lines of nearly equal length, at most `MOST_PANELS` each; the first has the label."""
+    """Return panels in lines of nearly equal length, at most `MOST_PANELS` each; the first line has the label."""
     count = -(-len(panels) // MOST_PANELS)
     length = -(-len(panels) // count)
     starts = range(0, len(panels), length)

@@ -1,4 +1,4 @@
-"""An interactive page: all maps of a layer turn together in one canvas, those of several models side by side."""
+"""An interactive page of attention maps: all maps of a layer rotate together, with several models side by side."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEAST_EXPONENT = -20
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """The maps of one attention of one model that a page shows."""
+    """The maps of one attention of one model on a page."""
 
     model: int
     rows: PointRows
@@ -39,12 +39,12 @@ class Shown:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """[maps, n], head by head."""
+        """The values [maps, n] of the chosen rows, head by head."""
         return self.rows.values[np.ix_(self.heads, self.chosen)].reshape(-1, self.rows.values.shape[2])
 
     @property
     def entropy(self) -> NDArray[np.float64]:
-        """[maps], head by head."""
+        """The entropy [maps] of the chosen rows, head by head."""
         return self.rows.entropy[np.ix_(self.heads, self.chosen)].ravel()
 
 
@@ -62,29 +62,30 @@ def make_page(
     up: Up | None = None,
     camera: Camera | None = None,
 ) -> Page:
-    """Make a page of all maps on one cloud [n, 3].
+    """Make an interactive page of all attention maps on one cloud [n, 3].
 
-    Several models are compared on the same points: columns are models, a tab shows the maps of one kind and place in
-    each model, and one camera turns all of them.
+    Several models are compared on the same points. Each model has a block of columns, each tab shows corresponding
+    layers of the models (such as the second of kind "reads"), and all maps rotate together.
 
     Args:
-        maps: maps of one cloud; those among pooled vectors are omitted. Or by the name of a model: its maps.
-        points: [n, 3], the cloud for which the maps were computed; None means the points that the maps have.
+        maps: maps of one cloud, or a mapping from the names of models to their maps. Maps among pooled vectors are
+            omitted.
+        points: [n, 3], the cloud for which the maps were computed; None means `points` of the maps.
         title: title of the page.
         prediction: a line under the title, such as "predicted: chair (93 %)".
         classes: names and probabilities, most probable first; the first 5 are shown as bars.
-        layer: the layer that the page opens with; None means the last that reads the points, or else pools them.
+        layer: the layer that is shown first; None means the last of kind "reads", or else of kind "pools".
         heads: indices of the heads; None means all.
-        queries: indices of inducing points, seeds or points of the opening layer, and of other layers with the same
-            kind and number of rows; None means all, or 16 distant points if the queries are points.
+        queries: indices of inducing points, seeds or points, for the first layer and for layers with the same kind and
+            number of them. None means all, or 16 distant points if the queries are points.
         up: the upward axis of the points; None means that of the camera, or of the model's preparation.
-        camera: the first view.
+        camera: the camera of the first view.
 
     Returns:
-        The page, for saving or for showing in a notebook.
+        The page; `save` writes it, and a notebook shows it.
 
     Raises:
-        PointsetError: cloud and maps do not fit each other, or a map does not have a chosen layer, head or query.
+        PointsetError: the maps are not of this cloud, or a chosen layer, head or query does not exist.
 
     Example:
         >>> page = pointset.viz.make_page(maps, points, prediction="predicted: flat (93 %)")
@@ -130,7 +131,7 @@ def make_page(
 
 
 def _paired(models: Sequence[Sequence[PointRows]]) -> list[list[tuple[int, PointRows]]]:
-    """For each tab its attentions, with the index of their model: the first of a kind in each model, the second, ..."""
+    """Return the attentions of each tab with the index of their model: the i-th attention of one kind in each model."""
     groups: dict[tuple[str, int], list[tuple[int, PointRows]]] = {}
     for model, layers in enumerate(models):
         counts = Counter[str]()
@@ -141,7 +142,7 @@ def _paired(models: Sequence[Sequence[PointRows]]) -> list[list[tuple[int, Point
 
 
 def _layer(parts: Sequence[Shown]) -> dict[str, Any]:
-    """The chosen heads and rows of one layer, for the script of the page; see `Layer` in web/maps.mjs."""
+    """Return the chosen heads and rows of one tab, for the script of the page; see `Layer` in web/maps.mjs."""
     rows, values = parts[0].rows, np.concatenate([part.values for part in parts])
     reach, most = reach_of(values), max(len(part.chosen) for part in parts)
     scale = attention_scale(reach)
@@ -167,7 +168,7 @@ def _layer(parts: Sequence[Shown]) -> dict[str, Any]:
 
 
 def quantise(values: NDArray[np.float64]) -> tuple[NDArray[np.uint16], float, float]:
-    """Values >= 0 as 16-bit codes of their binary logarithms, with the logarithms at the codes 0 and `WEIGHT_STEPS`.
+    """Return 16-bit codes of the binary logarithms of values >= 0, and the logarithms at codes 0 and `WEIGHT_STEPS`.
 
     Only the value 0 has code 0.
     """
@@ -180,7 +181,7 @@ def quantise(values: NDArray[np.float64]) -> tuple[NDArray[np.uint16], float, fl
 
 
 def _first(groups: Sequence[Sequence[tuple[int, PointRows]]], layer: str | None) -> int:
-    """The index of the layer to open with; see `make_page`."""
+    """Return the index of the tab that is shown first; see `make_page`."""
     if not groups:
         raise PointsetError("no map has points as queries or keys: give at least one that reads, writes or pools them")
     if layer is not None:
@@ -189,5 +190,5 @@ def _first(groups: Sequence[Sequence[tuple[int, PointRows]]], layer: str | None)
             raise PointsetError(f"no map is of layer {quoted(layer)}: choose among {', '.join(dict.fromkeys(names))}")
         return next(i for i, group in enumerate(groups) if layer in [rows.layer for _, rows in group])
     most = max(map(len, groups))
-    shared = [i for i, group in enumerate(groups) if len(group) == most]  # those that all models have, if there are any
+    shared = [i for i, group in enumerate(groups) if len(group) == most]  # the tabs with maps of the most models
     return shared[first_shown([groups[i][0][1].kind for i in shared])]

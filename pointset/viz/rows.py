@@ -1,4 +1,4 @@
-"""The rows of an attention map as values at points, with 1 for uniform attention."""
+"""Rows of an attention map: the values of all points for one inducing point, seed or query; 1 is uniform attention."""
 
 from __future__ import annotations
 
@@ -40,38 +40,38 @@ MEANINGS = {
 
 
 def first_shown(kinds: Sequence[str]) -> int:
-    """The index of the map to show first, by the kinds of all: the last that reads the points, or else pools them."""
+    """Return the index of the map to show first: the last of kind "reads", or else of kind "pools"."""
     first = min(kinds, key=list(ROW_NAMES).index)
     return max(index for index, kind in enumerate(kinds) if kind == first)
 
 
 @dataclass(frozen=True, eq=False)
 class PointRows:
-    """One attention as values at points, for each head and row."""
+    """The values of the points in one attention, for each head and row."""
 
     layer: str
     kind: str
     values: NDArray[np.float64]
-    """[heads, rows, n]: keys * weight, so that uniform attention is 1 everywhere."""
+    """[heads, rows, n]: the weight times the number of keys, so that uniform attention is 1 everywhere."""
     keys: int
-    """Number of keys of each query; a value divided by it is the weight."""
+    """Number of keys: a value divided by this number is the weight."""
 
     @property
     def row_name(self) -> str:
-        """The meaning of a row: "inducing point", "seed" or "point"."""
+        """What a row belongs to: "inducing point", "seed", "point" or "prediction"."""
         return ROW_NAMES[self.kind]
 
     @cached_property
     def entropy(self) -> NDArray[np.float64]:
-        """Normalised entropy over the points, [heads, rows]: 1 is uniform, 0 is a single point."""
+        """The normalised entropy [heads, rows] over the points: 1 is uniform, 0 is a single point."""
         return AttentionMap(self.layer, "reads", torch.from_numpy(self.values), "keys").entropy().numpy()
 
     def mark(self, row: int) -> int | None:
-        """The index of the point that a row belongs to, if queries are points, else None."""
+        """Return the index of the query point of a row for kind "self", else None."""
         return row if self.kind == "self" else None
 
     def chosen(self, axis: int, indices: Sequence[int] | None) -> list[int]:
-        """The given heads (axis 0) or rows (axis 1); None means all. Raises a PointsetError if one does not exist."""
+        """Return the given heads (axis 0) or rows (axis 1), or all for None; raise a PointsetError if one is absent."""
         what, count = ("head", self.row_name)[axis], self.values.shape[axis]
         if indices is None:
             return list(range(count))
@@ -83,17 +83,18 @@ class PointRows:
         return list(indices)
 
     def of(self, head: int, row: int) -> NDArray[np.float64]:
-        """The values [n] of one head and one row. Raises a PointsetError if it does not exist."""
+        """Return the values [n] of one head and one row; raise a PointsetError if one does not exist."""
         return self.values[self.chosen(0, [head])[0], self.chosen(1, [row])[0]]
 
 
 def point_rows(attention: Any, points: NDArray[np.float64]) -> PointRows:
-    """The values of one attention at the points of its cloud; the weights of "writes" are transposed.
+    """Return the values of one attention for the points of its cloud; the weights of kind "writes" are transposed.
 
-    Refuses what is not a map of one cloud, has no points on either side, or has another number of them.
+    Raises:
+        PointsetError: `attention` is not a map of one cloud, or neither its queries nor its keys are these points.
     """
     if not isinstance(attention, AttentionMap):
-        raise InputError(f"attention must be an attention map, as attention_maps gives, got {described(attention)}")
+        raise InputError(f"attention must be a map from attention_maps, got {described(attention)}")
     weights = np.asarray(attention.weights, dtype=np.float64)
     if weights.ndim == 4:
         several = f"map[0] to map[{len(weights) - 1}]"
@@ -112,14 +113,14 @@ def point_rows(attention: Any, points: NDArray[np.float64]) -> PointRows:
 
 
 def chosen_rows(rows: PointRows, points: NDArray[np.float64], chosen: Sequence[int] | None, most: int) -> list[int]:
-    """The indices of the rows to draw: `chosen`, else all; if rows are points, at most `most` distant ones."""
+    """Return the rows to draw: `chosen`, or else all; of kind "self", at most `most` distant points."""
     if chosen is None and rows.kind == "self" and len(points) > most:
         return [int(index) for index in farthest_points(points, most, start=0)]
     return rows.chosen(1, chosen)
 
 
 def cloud_of(points: Any, attention: AttentionMap | None) -> NDArray[np.float64]:
-    """The cloud of a picture: the points as given, or if they are None those for which the map was computed."""
+    """Return the cloud [n, 3] of a picture: `points`, or if they are None the points of the map."""
     points = getattr(attention, "points", None) if points is None else points
     if points is None:
         raise InputError("points are missing: give the cloud [n, 3] for which the map was computed")
@@ -127,7 +128,7 @@ def cloud_of(points: Any, attention: AttentionMap | None) -> NDArray[np.float64]
 
 
 def clouds_of(shapes: Any, up: Up = "z") -> list[NDArray[np.float64]]:
-    """The clouds [n, 3] of what `model.predict` takes, such as files; of a mesh 1,024 points, with `up` up."""
+    """Return the clouds [n, 3] of any input of `model.predict`; files and meshes give 1,024 points with `up` up."""
     if isinstance(shapes, PointSets):
         return [as_cloud(shapes[row][0][:, :3]) for row in range(len(shapes))]
     listed, turned = list_clouds(shapes, None, 3), np.array(UP_TO_Z[up])
@@ -137,7 +138,7 @@ def clouds_of(shapes: Any, up: Up = "z") -> list[NDArray[np.float64]]:
 
 
 def finite_numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """Values as a float64 array of any shape; raises an InputError that names them if they are not numbers."""
+    """Return values as a float64 array of any shape; raise an InputError with `name` if they are not numbers."""
     try:
         return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -145,7 +146,7 @@ def finite_numbers(name: str, values: Any) -> NDArray[np.float64]:
 
 
 def as_cloud(points: Any) -> NDArray[np.float64]:
-    """A cloud [n, 3] as a float64 array, with at least one point and finite coordinates, or a PointsetError."""
+    """Return a cloud [n, 3] as a float64 array; raise a PointsetError if it is empty or not finite."""
     cloud = finite_numbers("points [n, 3]", points)
     if cloud.ndim != 2 or cloud.shape[1] != 3:
         raise PointsetError(f"points must be one cloud [n, 3], got {list(cloud.shape)}")

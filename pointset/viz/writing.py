@@ -1,4 +1,4 @@
-"""Writes pictures to files: PNG, and SVG and PDF with text as text."""
+"""Writes figures to PNG, SVG and PDF files."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 STILL_SUFFIXES = (".png", ".svg", ".pdf")
 MOST_DOTS = 3.2e6
-"""Maximum number of pixels of the images in an SVG."""
+"""Maximum number of pixels of a figure in an SVG file, which limits the resolution of its images."""
 FONTS = "font-family: 'DejaVu Sans', Verdana, sans-serif"
-"""The font with which layouts are measured, and one of the same width."""
+"""The font for which matplotlib computes layouts, and a fallback of similar width."""
 
 
 def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
-    """Write a figure as PNG, SVG or PDF. In an SVG and a PDF, text is text, and dots are images.
+    """Write a figure as PNG, SVG or PDF. In SVG and PDF files, text can be searched, and points are raster images.
 
     Args:
         figure: the result of any `draw_...` function.
         path: path that ends in .png, .svg or .pdf; an existing file is replaced.
-        dpi: dots per inch; fewer in a large SVG.
+        dpi: pixels per inch; a large SVG has fewer.
 
     Raises:
         PointsetError: the path has another suffix, or cannot be written.
@@ -43,15 +43,15 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
 
 
 def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
-    """A figure as the content of an SVG file whose text is searchable text, not outlines.
+    """Return a figure as the content of an SVG file whose text is searchable text, not outlines.
 
-    The name is the seed of its identifiers: several figures can be in one page, and equal figures give equal files.
+    The name is the seed of the identifiers, so that a page can contain figures with different names.
     """
     from matplotlib import rc_context
 
     stream = io.StringIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)  # text, for fonts of the reader
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)  # the viewer's fonts may have it
         figure.savefig(stream, format="svg", dpi=dpi, metadata={"Date": None, "Creator": None})
     text = stream.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg ") :], flags=re.DOTALL)
@@ -61,7 +61,7 @@ def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
 
 
 def as_png(figure: Figure, dpi: float) -> bytes:
-    """A figure as PNG for a notebook; a palette of 256 colours takes a third of the bytes."""
+    """Return a figure as PNG for a notebook, with a palette of 256 colours, which saves two thirds of the bytes."""
     from PIL import Image
 
     stream, content = io.BytesIO(), io.BytesIO()
