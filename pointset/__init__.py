@@ -8,8 +8,8 @@
     pointset.fit(model, train)
     print(pointset.evaluate(model, test).accuracy)
 
-Building blocks are in `pointset.nn`, everything else in the subpackage that its name says. Names are imported on first
-use, so that importing the package is fast.
+Building blocks are in `pointset.nn`. Other subpackages are named after their subject, such as `pointset.data`. Names
+are imported on first use, so that the import of the package is fast.
 """
 
 from pointset.lazy import attach
@@ -17,7 +17,7 @@ from pointset.lazy import attach
 __version__ = "0.1.0"
 __getattr__, __dir__, _ = attach(__name__, __file__)
 
-# In the order of the work: data, models, training, evaluation, comparison, explanation, export, scikit-learn.
+# In the order of use: data, models, training, evaluation, comparison, explanation, export, scikit-learn.
 __all__ = [  # noqa: RUF022
     "load_dataset",
     "from_arrays",

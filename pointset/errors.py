@@ -1,4 +1,4 @@
-"""The base class of errors that users see, and functions that quote foreign values and texts in messages."""
+"""Base class of errors for users, and functions that quote values and texts in messages."""
 
 import re
 import reprlib
@@ -11,11 +11,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 NOT_OWN = (str(Path(__file__).parent), sysconfig.get_path("stdlib"), "site-packages", "dist-packages", "<frozen")
-"""Substrings of the paths of code that is not the user's."""
+"""Parts of the paths of code that is not the user's."""
 QUOTED = 80
 """Default limit for the characters of a value in a message."""
 REPEATED = 200
-"""Limit for the characters of a file's content, or of another library's message, in a message."""
+"""Limit for the characters of a file's content, or of another library's error, in a message."""
 
 MARKUP = re.compile(r"[\\`*_\[\]<>|#&~$]")
 INSIDE = re.compile(r"(?<=\w)\\_(?=\w)")
@@ -24,15 +24,15 @@ INSIDE = re.compile(r"(?<=\w)\\_(?=\w)")
 class PointsetError(Exception):
     """An error that the user can correct.
 
-    The message is one sentence that says what is wrong, where, and what to do about it. The command line prints it
-    without a traceback and exits with code 2.
+    The message is one sentence: what is wrong, where, and how to correct it. The command line prints it without a
+    traceback and exits with code 2.
     """
 
 
 def quoted(value: object, most: int = QUOTED) -> str:
-    """Format a value for a message: its repr, escaped, and cut in its middle to about `most` characters, at most 200.
+    """Return the escaped repr of a value for a message, shortened to about `most` characters, at most 200.
 
-    A path is not cut.
+    Paths are not shortened.
     """
     if isinstance(value, PurePath):
         return escaped(repr(str(value)))
@@ -41,12 +41,12 @@ def quoted(value: object, most: int = QUOTED) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things, such as 1,024 points or 2 classes."""
+    """Return a number with its noun, such as 1,024 points or 2 classes."""
     return f"{number:,} {what}{'' if number == 1 else 'es' if what.endswith('s') else 's'}"
 
 
 def described(value: Any) -> str:
-    """Describe a value: "float32 [2, 5, 3]" for a tensor or an array, otherwise its type."""
+    """Return "float32 [2, 5, 3]" for such a tensor or array, and for other values their type."""
     shape, kind = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or kind is None:
         return "None" if value is None else type(value).__name__
@@ -54,41 +54,41 @@ def described(value: Any) -> str:
 
 
 def one_line(text: object, most: int | None = None) -> str:
-    """Put foreign text on one line, escaped, for example the error of a library: `one_line(error, REPEATED)`.
+    """Escape text and put it on one line, such as the error of a library: `one_line(error, REPEATED)`.
 
     Args:
         text: text, or an error.
-        most: number of characters to keep; None keeps all.
+        most: maximum number of characters; None keeps all.
     """
     line = escaped(" ".join(str(text).split()))
     return line if most is None or len(line) <= most else line[: most - 3] + "..."
 
 
 def escaped(text: str) -> str:
-    r"""Escape control characters and others that are not printable, as repr does: ESC becomes \x1b."""
+    r"""Escape characters that are not printable, as repr does: ESC becomes \x1b."""
     return text if text.isprintable() else re.sub(r"[^ -~]", _escape, text)
 
 
 def in_markdown(text: str) -> str:
-    """Escape text so that Markdown shows it literally, on one line."""
+    """Escape text so that Markdown shows it unchanged, on one line."""
     return INSIDE.sub("_", MARKUP.sub(r"\\\g<0>", escaped(text)))  # an underscore inside a word needs no escape
 
 
 def require_extra(extra: str, purpose: str, *modules: str) -> None:
-    """Raise a PointsetError that says what to install, unless the modules of an optional dependency are there."""
+    """Raise a PointsetError with the command to install an extra, unless its modules are installed."""
     if missing := [name for name in modules if find_spec(name) is None]:
         raise PointsetError(f"{purpose} needs {' and '.join(missing)}: pip install 'pointset-learn[{extra}]'")
 
 
 def place_in_own_code(error: BaseException) -> str:
-    """The innermost place of an error in the user's code, as " (mine.py, line 31)"; "" if there is none."""
+    """Return the innermost line of the user's code in an error, as " (mine.py, line 31)", or "" if there is none."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not any(part in frame.filename for part in NOT_OWN)]
     return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
 
 
 def warn_caller(text: str) -> None:
-    """Warn, at the line of the user's code that led here."""
+    """Warn, with the line of the user's code that called this package."""
     frames = enumerate(traceback.walk_stack(sys._getframe(1)), 2)
     level = next((level for level, (frame, _) in frames if NOT_OWN[0] not in frame.f_code.co_filename), 2)
     warnings.warn(text, UserWarning, stacklevel=level)
@@ -99,7 +99,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 class _Short(reprlib.Repr):
-    """A `reprlib.Repr` with our limits."""
+    """A `reprlib.Repr` with the limits of messages."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Points, masks and indices as users give them, as tensors; errors have the expected and the given types and shapes."""
+"""Conversion of users' points, masks and indices to tensors; errors name the expected and given types and shapes."""
 
 import inspect
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ class InputError(PointsetError, ValueError):
 
 
 def require_model(model: Any) -> None:
-    """Raise an InputError unless a model is a torch module: its name alone is not."""
+    """Raise an InputError unless a model is a torch module; a name is not enough."""
     if not isinstance(model, nn.Module):
         hint = f": make it with pointset.create_model({quoted(model)})" if isinstance(model, str) else ""
         hint = ": give its model_" if hasattr(model, "model_") else hint
@@ -24,17 +24,17 @@ def require_model(model: Any) -> None:
 
 
 def require_tensor(output: Any, model: nn.Module) -> Tensor:
-    """Return the output of a model; an InputError unless it is one tensor."""
+    """Return the output of a model; raise an InputError unless it is one tensor."""
     if not isinstance(output, Tensor):
         raise InputError(f"{type(model).__name__} must return a tensor, got {described(output)}")
     return output
 
 
 def call_model(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the output of a model for sets; one whose `forward` takes no mask is called where nothing is padded.
+    """Return the output of a model for sets; a model whose `forward` takes no mask must get sets without padding.
 
     Raises:
-        InputError: there is padding, and `forward` takes no mask; or the output is not one tensor.
+        InputError: `forward` takes no mask and there is padding, or the output is not one tensor.
     """
     try:
         inspect.signature(model.forward).bind(points, mask)
@@ -47,16 +47,16 @@ def call_model(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def check_clouds(points: Any, mask: Any = None, *, features: bool = False) -> None:
-    """Raise an InputError unless points are a floating tensor [B, n, 3], and the mask, if any, fits them.
+    """Raise an InputError unless points are a floating tensor [B, n, 3] and the mask, if any, fits them.
 
-    With `features`, points [B, n, d] with d above 3 are allowed too.
+    With `features`, points [B, n, d] with d > 3 are also allowed.
     """
     require_rows("points", points, 3, more=features)
     as_mask(mask, points)
 
 
 def require_rows(name: str, rows: Any, width: int | None, *, more: bool = False) -> None:
-    """Raise an InputError unless rows are a floating tensor [B, n, width]; of any width if it is None."""
+    """Raise an InputError unless rows are a floating tensor [B, n, width]; with width None, any width is allowed."""
     floating = isinstance(rows, Tensor) and rows.dim() == 3 and rows.is_floating_point()
     if not floating or not (width in (None, rows.shape[2]) or (more and rows.shape[2] > width)):
         hint = f": for one cloud give {name}[None]" if getattr(rows, "ndim", 0) == 2 else ""
@@ -65,10 +65,10 @@ def require_rows(name: str, rows: Any, width: int | None, *, more: bool = False)
 
 
 def as_places(name: str, places: Any, count: int) -> Tensor:
-    """Convert indices into a list of `count` entries to int64 [k]; negative ones count from the end.
+    """Convert indices of a list with `count` entries to int64 [k]; negative indices count from the end.
 
     Raises:
-        InputError: they are not whole numbers [k], or one is out of range; the message has the name.
+        InputError: they are not whole numbers [k], or one is out of range; the message contains the name.
     """
     indices = torch.as_tensor(places)
     whole = not (indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool)
@@ -76,18 +76,18 @@ def as_places(name: str, places: Any, count: int) -> Tensor:
         raise InputError(f"{name} must be whole numbers [k], got {described(indices)}")
     outside = indices[(indices < -count) | (indices >= count)]
     if len(outside):
-        raise InputError(f"{name} has {int(outside[0])}, and there are {count:,}, counted from 0")
+        raise InputError(f"{name} has {int(outside[0])}, and must be below {count:,}, the number of entries")
     return indices.to(torch.int64)
 
 
 def require_unmasked(values: Any) -> None:
-    """Raise an InputError for an array with masked entries, which a conversion would turn into numbers."""
+    """Raise an InputError for an array with masked entries: a conversion would treat them as numbers."""
     if np.ma.is_masked(values):
         raise InputError(f"{described(values)} has masked entries, which have no value: leave those points out")
 
 
 def as_numbers(values: np.ndarray) -> Tensor:
-    """Copy an array of any byte order and strides to a tensor: float32, or float64 for types with more digits."""
+    """Copy an array of any byte order and strides to a tensor: float16 and float32 to float32, others to float64."""
     require_unmasked(values)
     single = values.dtype.kind == "f" and values.dtype.itemsize <= 4
     return torch.from_numpy(np.array(values, np.float32 if single else np.float64, order="C"))
@@ -97,13 +97,13 @@ def as_points(points: Any, width: int | Sequence[int], like: Tensor | None, shap
     """Convert points to a tensor [..., width] of a model's type.
 
     Args:
-        points: tensor or array of any real type; integers must be exact in the model's type.
-        width: numbers per point, or several that are allowed, the usual one first.
-        like: a parameter of the model, whose type is used, and for arrays its device; None keeps a floating type.
-        shape: the expected shape for the message; {} is replaced by the width.
+        points: tensor or array of any real type; integers of a tensor must be exact in the model's type.
+        width: allowed number of values per point, or several such numbers, the usual one first.
+        like: parameter of the model; the result has its type and, for arrays, its device. None keeps a floating type.
+        shape: expected shape for the message; {} is replaced by the width.
 
     Raises:
-        InputError: the points are not such numbers; the message has their type and shape.
+        InputError: the points have another type or shape, which the message contains.
     """
     wanted = torch.get_default_dtype() if like is None else like.dtype
     widths = (width,) if isinstance(width, int) else tuple(width)
@@ -128,10 +128,10 @@ def as_points(points: Any, width: int | Sequence[int], like: Tensor | None, shap
 
 
 def as_sets(points: Any, mask: Any, width: int | Sequence[int], like: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """Convert points [B, n, width], or one cloud [n, width], and their mask, to tensors with a batch axis.
+    """Convert points [B, n, width], or one cloud [n, width], and their mask to tensors with a batch axis.
 
     Raises:
-        InputError: they are not; see `as_points`.
+        InputError: the points or the mask have another type or shape; see `as_points`.
     """
     sets = as_points(points, width, like)
     if sets.dim() not in (2, 3):
@@ -144,7 +144,7 @@ def as_sets(points: Any, mask: Any, width: int | Sequence[int], like: Tensor | N
 
 
 def as_mask(mask: Any, points: Tensor) -> Tensor | None:
-    """Convert a mask bool [..., n] of points [..., n, d] to a tensor, or raise an InputError; None stays None."""
+    """Convert the mask, bool [..., n], of points [..., n, d] to a tensor, or raise an InputError; None stays None."""
     if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
         mask = torch.from_numpy(mask.copy()).to(points.device)
     if mask is not None:

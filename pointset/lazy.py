@@ -1,4 +1,4 @@
-"""Public names that are imported on first use; the error of an unknown one has the nearest name."""
+"""Import of public names on first use; the error for an unknown name suggests the nearest one."""
 
 import difflib
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import lazy_loader
 
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a package, from its stub `__init__.pyi`."""
+    """Return `__getattr__`, `__dir__` and `__all__` for a package, from its stub `__init__.pyi`."""
     find, listed, names = lazy_loader.attach_stub(package, file)
 
     def find_or_suggest(name: str) -> Any:
@@ -22,7 +22,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
 
 
 def _hint(package: str, name: str, names: list[str]) -> str:
-    """Where the name is in another package, or what is called similarly."""
+    """Return a hint: the place of the name in another package, or similar names."""
     root = import_module("pointset")
     packages = [f"pointset.{part}" for part in root.__all__ if find_spec(f"pointset.{part}")]
     places = {public: part for part in packages for public in getattr(import_module(part), "__all__", ())}

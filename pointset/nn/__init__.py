@@ -1,7 +1,7 @@
-"""Building blocks of set networks as torch modules: rows [B, n, d] and a mask [B, n] in, rows out.
+"""Building blocks of set networks: torch modules that are called with rows X [B, n, d] and a mask [B, n].
 
-A mask is True at real rows, None if all rows are real. Encoders and poolings are exported under their class names, with
-the layers, scores, weights functions and norms that they consist of.
+The mask is True at real rows and False at padding; None means that all rows are real. Blocks, encoders, poolings,
+scores, weights functions and norms are exported under their names.
 """
 
 from pointset.lazy import attach

@@ -3,9 +3,9 @@
     Att(Q, K, V) = A V,  A = weights(score(Q, K)),  by default softmax(Q K^T / sqrt(d))
     Multihead(X, Y, Y) = concat_j(Att(Q_j, K_j, V_j)) W^O,    Q = X W^Q, K = Y W^K, V = Y W^V
 
-Scores are in `scores`, weights in `weights`; `fast.kernels` chooses functions with the same result in less time.
+Scores are in `scores`, weights in `weights`. `fast.kernels` chooses the fastest function for the same result.
 
-Letters: X [B, n, .] gives the queries, Y [B, m, .] the keys and values, h heads, width d, c = d / h per head; mask
+Letters: X [B, n, .] gives the queries, Y [B, m, .] the keys and values. The h heads have width c = d / h each. The mask
 [B, m] is True at the real rows of Y.
 Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Transformer" (arXiv 1810.00825, eq. 3 to 5).
 """
@@ -38,16 +38,16 @@ def attend(
     weights: Callable[[Tensor, Tensor | None], Tensor],
     mask: Bool[Tensor, "B m"] | None = None,
 ) -> tuple[Float[Tensor, "B h n e"], Float[Tensor, "B h n m"]]:
-    """A V with A = weights(score(Q, K)), by default A = softmax(Q K^T / sqrt(d)).
+    """Return A V and A = weights(score(Q, K)), by default softmax(Q K^T / sqrt(d)).
 
     Args:
-        Q, K, V: queries [B, h, n, c], or [1, h, n, c] for all sets; keys [B, h, m, c]; values [B, h, m, e].
+        Q, K, V: queries [B, h, n, c], or [1, h, n, c] if all sets share them; keys [B, h, m, c]; values [B, h, m, e].
         score: function of queries and keys that returns logits [B, h, n, m].
         weights: function of logits and mask that returns weights [B, h, n, m].
         mask: bool [B, m], True at real keys.
 
     Returns:
-        The values read, [B, h, n, e], and the weights A, [B, h, n, m].
+        The product A V, [B, h, n, e], and the weights A, [B, h, n, m].
 
     Example:
         >>> from pointset.nn.scores import DotScore
@@ -63,15 +63,15 @@ def attend(
 class Multihead(RowsModule):
     """Multihead(X, Y, Y) = concat_j(weights(score(Q_j, K_j)) V_j) W^O, with Q = X W^Q, K = Y W^K, V = Y W^V.
 
-    The default weights are softmax(Q_j K_j^T / sqrt(d)); the options choose other scores and weights. Form "reference"
-    has no W^O.
+    The default weights are softmax(Q_j K_j^T / sqrt(d)); the options choose other scores and weights. With the option
+    form="reference", W^O is left out, as in the authors' code.
 
     X [B, n, dim_query] and Y [B, m, dim_key] with its mask [B, m] give [B, n, dim].
 
     Args:
-        dim_query, dim_key, dim: widths of X, of Y and of the result; dim is a multiple of the heads.
+        dim_query, dim_key, dim: widths of X, of Y and of the result; dim is a multiple of the number of heads.
         options: heads, form, score, weights, ...; see `AttentionOptions`.
-        changes: fields of `AttentionOptions` by name, in place of those of `options`.
+        changes: fields of `AttentionOptions`, given by name, that replace those of `options`.
 
     Raises:
         InputError: heads does not divide dim.
@@ -103,7 +103,7 @@ class Multihead(RowsModule):
         self.score = SCORES[options.score](dim, options)
         self.weights = Weights(options)
         self.record: Callable[[Tensor], object] | None = None
-        """Called with the weights [B, h, n, m] of every forward pass; None: not called."""
+        """Function to call with the weights [B, h, n, m] in every forward pass, or None."""
 
     def forward(
         self,
@@ -111,15 +111,15 @@ class Multihead(RowsModule):
         Y: Float[Tensor, "B m dim_key"],
         mask: Bool[Tensor, "B m"] | None = None,
     ) -> Float[Tensor, "B n d"]:
-        """Return what each row of X reads from Y, [B, n, d]; X may have batch size 1, shared by all sets of Y."""
+        """Return the result [B, n, d] of the attention of X to Y; an X of batch size 1 is shared by all sets of Y."""
         return self.output(self.attend(self.query(X), Y, mask))
 
     def attend(
         self, Q: Float[Tensor, "_ n d"], Y: Float[Tensor, "B m dim_key"], mask: Bool[Tensor, "B m"] | None = None
     ) -> Float[Tensor, "B n d"]:
-        """concat_j(A_j V_j) [B, n, d] of queries Q, before W^O; 0 where Y is empty."""
+        """Return concat_j(A_j V_j) [B, n, d] for queries Q, before W^O; 0 if a set of Y is empty."""
         kernel = choose_kernel(Q, Y, self.key, self.score, self.weights, self.record is not None, explicit)
-        Y = zero_padded_rows(Y, mask)  # 0 times NaN would be NaN
+        Y = zero_padded_rows(Y, mask)  # a weight 0 times a padded NaN is NaN
         K, V = Projection(Y, self.key), Projection(Y, self.value)
         attended = kernel(Q, K, V, mask, self.score, self._recorded_weights)
         return attended if mask is None else attended * non_empty(mask)
@@ -132,7 +132,7 @@ class Multihead(RowsModule):
 
 
 def changed_options(block: type, options: Any, changes: Mapping[str, Any]) -> AttentionOptions:
-    """Options of an attention block with changes by name; raises an error if they are of another type, or unknown."""
+    """Return the options with the changed fields; raise an error for another type or an unknown field."""
     if not isinstance(options, AttentionOptions):
         wrong = f"{quoted(options)}, of type {type(options).__name__}"
         raise InputError(f"options must be AttentionOptions, got {wrong}: give heads, norm, ... by name, as in heads=8")
@@ -147,6 +147,6 @@ def changed_options(block: type, options: Any, changes: Mapping[str, Any]) -> At
 def explicit(
     Q: Float[Tensor, "_ n d"], K: Projection, V: Projection, mask: Tensor | None, score: Score, weights: Kernel
 ) -> Float[Tensor, "B n d"]:
-    """concat_j(A_j V_j), computed as in the formula."""
+    """Return concat_j(A_j V_j), computed as in the formula."""
     queries, keys, values = (split_heads(X, score.heads) for X in (Q, K.product(), V.product()))
     return join_heads(attend(queries, keys, values, score, weights, mask)[0])

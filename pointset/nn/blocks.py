@@ -1,4 +1,4 @@
-"""The blocks of the Set Transformer (Lee et al., arXiv 1810.00825, section 3), in both published forms.
+"""The blocks of the Set Transformer (Lee et al., arXiv 1810.00825, section 3), in its two published forms.
 
     MAB(X, Y)  = LN(H + rFF(H)),  H = LN(X + Multihead(X, Y, Y))        eq. 6 and 7
     SAB(X)     = MAB(X, X)                                              eq. 8
@@ -8,8 +8,9 @@
 Letters: X [B, n, d] and Y [B, m, d] are sets of rows, I [m, d] inducing points, S [k, d] seeds. Masks are True at real
 rows.
 
-Form "reference" is what the authors released (github juho-lee/set_transformer, modules.py) and ran: the residual is the
-projected query, W^O is left out, the feed-forward is O + ReLU(O W + b), and PMA has no rFF.
+Form "paper" is these equations. Form "reference" is the code that the authors ran and released (github
+juho-lee/set_transformer, modules.py): the residual is the projected query, W^O is left out, H + rFF(H) is
+H + ReLU(H W + b), and PMA has no rFF.
 """
 
 from typing import Any, ClassVar
@@ -28,13 +29,13 @@ from pointset.nn.norms import make_norm
 
 
 def rff(dim_in: int, dim: int, hidden: int | None = None) -> nn.Sequential:
-    """Row-wise feed-forward of two layers, dim_in -> hidden -> dim, with a ReLU between; hidden defaults to dim.
+    """Return a row-wise feed-forward network of two layers, dim_in -> hidden -> dim, with a ReLU between them.
 
     Args:
-        dim_in, dim, hidden: widths of the rows, of the result, and between the layers.
+        dim_in, dim, hidden: widths of the rows, of the result, and of the hidden layer (default: dim).
 
     Returns:
-        A module: rows [..., dim_in] -> [..., dim].
+        A module from rows [..., dim_in] to rows [..., dim].
 
     Example:
         >>> pointset.nn.rff(3, 16)(torch.rand(2, 100, 3)).shape
@@ -50,19 +51,19 @@ class MAB(RowsModule):
     - form "paper":      H = N(X + Multihead(X, Y, Y));         O = N(H + rFF(H))
     - form "reference":  H = N(Q + concat_j(A_j V_j)), Q = X W^Q;  O = N(H + ReLU(H W + b))
 
-    N is the norm, by its name in `pointset.nn.norms` (None means the default of the form: "layer" for "paper", "none"
-    for "reference"). With `prenorm`, N is applied to the inputs of each branch instead of to the sums.
+    N is the norm that the option `norm` names; by default "layer" for form "paper" and "none" for form "reference".
+    With `prenorm`, N is applied to the inputs of each residual branch instead of to the sums.
 
     X [B, n, dim_query] and Y [B, m, dim_key] with its mask [B, m] give [B, n, dim].
 
     Args:
-        dim_query, dim_key, dim: widths of X, of Y and of the result; form "paper" needs dim_query == dim, as X itself
-            is added.
+        dim_query, dim_key, dim: widths of X, of Y and of the result. Form "paper" adds X to the result, so it needs
+            dim_query == dim.
         options: heads, form, norm, score, weights, ...; see `AttentionOptions`.
-        changes: fields of `AttentionOptions` by name, in place of those of `options`.
+        changes: fields of `AttentionOptions`, given by name, that replace those of `options`.
 
     Raises:
-        InputError: dim_query differs from dim in form "paper"; heads does not divide dim.
+        InputError: dim_query differs from dim in form "paper", or heads does not divide dim.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 6 and 7; form "reference" is the released code.
@@ -97,9 +98,10 @@ class MAB(RowsModule):
         mask: Bool[Tensor, "B m"] | None = None,
         query_mask: Bool[Tensor, "_ n"] | None = None,
     ) -> Float[Tensor, "B n d"]:
-        """Return O [B, n, d]. X may have batch size 1, shared by all sets of Y.
+        """Return O [B, n, d]; an X of batch size 1 is shared by all sets of Y.
 
-        `mask` [B, m] hides padded rows of Y from X; `query_mask` [B, n] keeps padded rows of X out of set statistics.
+        Both masks are True at real rows. `mask` [B, m] excludes padded rows of Y from the attention, `query_mask`
+        [B, n] excludes padded rows of X from the statistics of the norms.
         """
         if mask is None and may_write_in_tiles(self, X, Y):
             return write_in_tiles(self, X, Y)
@@ -111,12 +113,12 @@ class MAB(RowsModule):
 
 
 class SAB(RowsModule):
-    """Set attention block, SAB(X) = MAB(X, X): every element reads every other. Cost O(n^2).
+    """Set attention block, SAB(X) = MAB(X, X): every row attends to all rows. Cost O(n^2).
 
     X [B, n, dim_in] with a mask [B, n] (True at real rows) gives [B, n, dim].
 
     Args:
-        dim_in, dim: widths of X and of the result; dim is a multiple of the heads.
+        dim_in, dim: widths of X and of the result; dim is a multiple of the number of heads.
         options, changes: see `MAB`.
 
     Source:
@@ -144,14 +146,14 @@ class SAB(RowsModule):
 class ISAB(RowsModule):
     """Induced set attention block, ISAB_m(X) = MAB(X, MAB(I, X)): m inducing points I summarise the set. Cost O(n m).
 
-    The inducing points *read* the set (map [B, h, m, n]); then the elements read from the inducing points, which
-    *write* to them (map [B, h, n, m]).
+    First, the inducing points attend to the rows of X: they *read* the set (attention map [B, h, m, n]). Then the rows
+    attend to the inducing points, which *write* to the set (attention map [B, h, n, m]).
 
     X [B, n, dim_in] with a mask [B, n] (True at real rows) gives [B, n, dim].
 
     Args:
-        dim_in, dim: widths of X and of the result; dim is a multiple of the heads.
-        inducing: number m of inducing points I.
+        dim_in, dim: widths of X and of the result; dim is a multiple of the number of heads.
+        inducing: number m of inducing points.
         initial: initial values of I; see `ModelOptions`.
         options, changes: see `MAB`.
 
@@ -191,17 +193,17 @@ class ISAB(RowsModule):
 
 
 class PMA(RowsModule):
-    """Pooling by multihead attention, PMA_k(Z) = MAB(S, rFF(Z)): k seeds S read the set.
+    """Pooling by multihead attention, PMA_k(Z) = MAB(S, rFF(Z)): k seeds S attend to the set.
 
-    Form "reference" omits the rFF, as the authors did in every run. With a `seed_source` other than "trained", the
-    seeds are linear functions of the pooled Z instead of trained vectors (`PooledSeeds`).
+    Form "reference" omits the rFF, as the authors' code does. With `seed_source` "mean" or "max", the seeds are linear
+    functions of the mean or maximum of Z (`PooledSeeds`) instead of trained vectors.
 
     Z [B, n, dim] with a mask [B, n] (True at real rows) gives [B, k, dim].
 
     Args:
-        dim: width d of the rows, a multiple of the heads.
+        dim: width d of the rows, a multiple of the number of heads.
         seeds: number k of seeds S.
-        seed_source, initial: where the seeds come from, and initial values of trained ones; see `ModelOptions`.
+        seed_source, initial: origin of the seeds, and initial values of trained seeds; see `ModelOptions`.
         options, changes: see `MAB`.
 
     Source:
@@ -241,16 +243,16 @@ class PMA(RowsModule):
 
 
 def initial_rows(rows: int, dim: int, initial: InitialName) -> Float[Tensor, "1 rows dim"]:
-    """Initial inducing points or seeds: "normal" (independent, unit variance), or "xavier", as in the released code.
+    """Return initial inducing points or seeds: "normal" (standard normal) or "xavier", as in the released code.
 
-    The bound of xavier_uniform_ on [1, m, d], sqrt(6 / (m d + d)), treats m as a number of features, so the rows are
-    nearly equal at first.
+    For [1, m, d], xavier_uniform_ counts m d inputs. Its bound, sqrt(6 / (m d + d)), is so small that the initial rows
+    are nearly equal.
     """
     return nn.init.xavier_uniform_(torch.empty(1, rows, dim)) if initial == "xavier" else torch.randn(1, rows, dim)
 
 
 class PooledSeeds(nn.Module):
-    """S_t = statistic(Z) W_t + b_t for k seeds: linear functions of a pooled set.
+    """Seeds S_t = statistic(Z) W_t + b_t for t = 1, ..., k: linear functions of a pooled set.
 
     Args:
         dim: width d of Z and of the seeds.

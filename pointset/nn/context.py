@@ -1,7 +1,8 @@
 """PointNet and DGCNN, built from torch-geometric's layers.
 
-Both work on the real rows of all sets, concatenated, so padding affects neither the results nor the batch statistics.
-An exported PointNet keeps the padding; DGCNN, whose graph depends on the points, is not exported.
+Both concatenate the real rows of all sets, so padding changes neither results nor batch statistics. An exported
+PointNet keeps padded rows until the maximum, which ignores them. DGCNN, whose graph depends on the points, is not
+exported.
 """
 
 import itertools
@@ -14,7 +15,7 @@ from pointset.nn.masks import Mask, full_mask, masked_max
 from pointset.nn.modules import WholeModel
 from pointset.nn.registry import register
 
-# A batch norm would turn a single row into zeros, so it is left unchanged.
+# Normalise a single row by the running statistics in training, where torch's batch norm raises an error.
 NORM = {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}}
 
 
@@ -22,12 +23,12 @@ NORM = {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}}
 class PointNet(WholeModel):
     """PointNet without its transform networks ("vanilla" in the paper's table 6).
 
-    Row-wise layers 64, 64, 64, 128, 1024; maximum over the rows; 512, 256, classes.
+    Row-wise layers of widths 64, 64, 64, 128 and 1024, maximum over the rows, layers of widths 512, 256 and `classes`.
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives logits [B, classes].
 
     Args:
-        inputs, classes: numbers per point, and number of logits.
+        inputs, classes: inputs per point, and number of logits.
         dropout: rate of the dropout before the last layer.
 
     Source:
@@ -62,13 +63,13 @@ class PointNet(WholeModel):
 class DGCNN(WholeModel):
     """Dynamic graph CNN: four edge convolutions over the nearest neighbours in feature space.
 
-    Edge convolutions 64, 64, 128, 256 with the maximum over k neighbours; their concatenated outputs to 1024; maximum
-    and mean over the rows; 512, 256, classes.
+    Edge convolutions of widths 64, 64, 128 and 256 with the maximum over k neighbours, a layer of width 1024 for their
+    concatenated outputs, maximum and mean over the rows, layers of widths 512, 256 and `classes`.
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives logits [B, classes].
 
     Args:
-        inputs, classes: numbers per point, and number of logits.
+        inputs, classes: inputs per point, and number of logits.
         dropout: rate of the dropout before each of the last two layers.
         neighbours: number k of neighbours.
 
@@ -108,12 +109,12 @@ class DGCNN(WholeModel):
         return self.head(torch.cat([pool(rows, index, dim_size=len(points)) for pool in self.pools], dim=1))
 
     def _edges(self, rows: Float[Tensor, "N d"], keep: Mask) -> Int[Tensor, "2 edges"]:
-        """Edges neighbour -> row, within each set, between the real rows."""
+        """Return the edges neighbour -> row between the real rows of each set."""
         X = rows.new_zeros(*keep.shape, rows.shape[1])
         X[keep] = rows.detach()
         distance = torch.cdist(X, X).masked_fill(~keep[:, None], torch.inf)
         near = distance.topk(min(self.neighbours, X.shape[1]), largest=False)
-        place = (keep.flatten().cumsum(0) - 1).view(keep.shape)  # of each real row among all of them
+        place = (keep.flatten().cumsum(0) - 1).view(keep.shape)  # index among all real rows
         sets = torch.arange(len(keep), device=keep.device)[:, None, None]
         edges = torch.stack([place[sets, near.indices], place[:, :, None].expand_as(near.indices)])
         return edges[:, near.values.isfinite() & keep[:, :, None]]

@@ -11,11 +11,11 @@ from pointset.nn.fast.tiles import TILE, have_values
 from pointset.nn.masks import Mask
 
 LEVELS = 2**16
-"""Number of values of the random numbers of dropout."""
+"""Number of possible values of a random number in `Dropout`."""
 
 
 class Masked(nn.Module):
-    """A sequence of row-wise modules that is called with a mask, and ignores it."""
+    """A sequence of row-wise modules that accepts a mask and ignores it."""
 
     def __init__(self, *rowwise: nn.Module) -> None:
         super().__init__()
@@ -27,10 +27,11 @@ class Masked(nn.Module):
 
 
 class Dropout(nn.Dropout):
-    """In training, sets each number to zero with probability p and divides the others by 1 - p.
+    """`nn.Dropout` with cheaper random numbers on a CPU.
 
-    It is `nn.Dropout` with cheaper random numbers on a CPU: 16 bits each, four per draw of torch's global generator,
-    where `nn.Dropout` draws one per number. p is rounded to a multiple of 2^-16.
+    In training, each number is set to zero with probability p; the others are divided by 1 - p. On a CPU, one draw of
+    torch's global generator gives four random numbers of 16 bits (`nn.Dropout` makes one draw per number), so p is
+    rounded to a multiple of 2^-16.
 
     Example:
         >>> X = pointset.nn.Dropout(0.25)(torch.ones(1000))
@@ -46,7 +47,7 @@ class Dropout(nn.Dropout):
         if X.device.type != "cpu" or not have_values(X) or dropped == LEVELS:
             return super().forward(X)
         keep = torch.empty_like(X, requires_grad=False, memory_format=torch.contiguous_format)
-        for tile in keep.view(-1).split(TILE):  # in the processor's cache
+        for tile in keep.view(-1).split(TILE):  # a tile fits the cache
             draws = torch.empty(-(-len(tile) // 4), dtype=torch.int64).random_(-(2**63), None)
             words = draws.view(torch.int16)[: len(tile)]  # uniform from -2^15 to 2^15 - 1
             torch.ge(words, dropped - LEVELS // 2, out=tile).mul_(LEVELS / (LEVELS - dropped))

@@ -1,6 +1,6 @@
 """Masks and masked statistics: mask [B, n] is True where a row is a real element, False where it is padding.
 
-`None` means that all rows are real. The result for an empty set (no True at all) is zero everywhere, never NaN.
+`None` means that all rows are real. The statistics of an empty set (a mask without True) are 0, never NaN.
 """
 
 from collections.abc import Callable
@@ -17,26 +17,26 @@ Statistic = Literal["max", "mean"]
 
 
 def masked_max(X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 d"]:
-    """Largest value of each feature over the real rows; 0 for an empty set."""
+    """Return the maximum of each feature over the real rows; 0 for an empty set."""
     if mask is None:
         return _largest(X)
     return _largest(X.masked_fill(~mask.unsqueeze(-1), float("-inf"))).masked_fill(~non_empty(mask), 0.0)
 
 
 def _largest(X: Float[Tensor, "B n d"]) -> Float[Tensor, "B 1 d"]:
-    """Largest value of each feature; the gradient goes to one of several equal values, as in the released networks."""
-    if torch.is_grad_enabled() and X.requires_grad:  # amax would share the gradient among equal values: one more pass
+    """Return the maximum of each feature; one of equal values gets the gradient, as in the released networks."""
+    if torch.is_grad_enabled() and X.requires_grad:  # amax shares the gradient among equal values: one more pass
         return X.max(dim=1, keepdim=True).values
     return X.amax(dim=1, keepdim=True)
 
 
 def masked_sum(X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 d"]:
-    """Sum of each feature over the real rows; 0 for an empty set."""
+    """Return the sum of each feature over the real rows; 0 for an empty set."""
     return zero_padded_rows(X, mask).sum(dim=1, keepdim=True)
 
 
 def masked_mean(X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 d"]:
-    """Mean of each feature over the real rows; 0 for an empty set."""
+    """Return the mean of each feature over the real rows; 0 for an empty set."""
     if mask is None:
         return X.mean(dim=1, keepdim=True)
     count = mask.sum(dim=1).clamp(min=1).to(X.dtype)
@@ -48,15 +48,15 @@ STATISTICS: dict[Statistic, Callable[[Tensor, Mask | None], Tensor]] = {"max": m
 
 
 def zero_padded_rows(X: Float[Tensor, "B n d"], mask: Mask | None) -> Float[Tensor, "B n d"]:
-    """X with padded rows set to zero, whatever their values (even NaN)."""
+    """Set padded rows to zero, even if they are NaN."""
     return X if mask is None else X.masked_fill(~mask.unsqueeze(-1), 0.0)
 
 
 def non_empty(mask: Mask) -> Bool[Tensor, "B 1 1"]:
-    """True for each set that has a real element."""
+    """Return True for each set with a real element."""
     return mask.any(dim=1)[:, None, None]
 
 
 def full_mask(X: Float[Tensor, "B n d"], mask: Mask | None) -> Mask:
-    """The mask, or an all-True mask if it is None."""
+    """Return the mask; if it is None, a mask of True."""
     return torch.ones(X.shape[:2], dtype=torch.bool, device=X.device) if mask is None else mask

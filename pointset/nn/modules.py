@@ -1,7 +1,7 @@
-"""Base classes of encoders, poolings and whole models, with the class attributes that say what each can do.
+"""Base classes of encoders, poolings and whole models, with class attributes that describe each class.
 
-The zoo, the command line, attention maps and export read these attributes. Blocks inside an encoder or a pooling have
-`maps` and `no_decay`, too.
+`pointset.zoo`, the command line, attention maps and export read these attributes. Blocks inside an encoder or a pooling
+also have `maps` and `no_decay`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,17 +18,17 @@ HeadName = Literal["hidden", "linear"]
 MapKind = Literal["reads", "writes", "pools", "self", "support"]
 Side = Literal["keys", "queries", "both", "neither"]
 Maps = dict[str, tuple[MapKind, Side]]
-"""By the name of each submodule that computes attention: the kind of its map, and which side the points are."""
+"""For each submodule with attention, by name: the kind of its map, and whether the points are keys, queries or both."""
 
 
 class RowsModule(nn.Module):
-    """Base class of modules that are called with rows and a mask: what does not fit is refused in one sentence."""
+    """Base class of modules that are called with rows and a mask; a wrong type or shape raises an InputError."""
 
     row_widths: tuple[int | None, ...] = (None,)
-    """Widths of the sets of rows that are given, None for any; the mask after them is of the last set."""
+    """Width of each tensor of rows in the call, None for any. The mask follows, and belongs to the last of them."""
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        """Check the rows and the mask, unless a compiler or an exporter traces the module, and call it."""
+        """Check the rows and the mask, except under a compiler or an exporter, and call the module."""
         if not torch.compiler.is_compiling():
             self._check_call(given, named)
         return super().__call__(*given, **named)
@@ -48,18 +48,18 @@ class SetModule(RowsModule):
     """Base class of encoders, poolings and whole models: modules that are registered and built by name."""
 
     options_used: ClassVar[tuple[str, ...] | None] = None
-    """Options of the model that change the module, beside `dim`; "attention" and "pool_attention" stand for all options
-    of attention blocks and of PMA. None means any."""
+    """Options of the model, in addition to `dim`, that change the module; None means any. "attention" stands for all
+    options of attention blocks, "pool_attention" for those of PMA."""
     export: ClassVar[bool] = False
-    """True if it consists of tensor operations that do not depend on sizes, and takes a mask."""
+    """True if the module takes a mask and its operations do not depend on sizes."""
     maps: ClassVar[Maps] = {}
-    """Its attention maps; empty if it has none."""
+    """Attention maps; empty if there are none."""
     no_decay: ClassVar[tuple[str, ...]] = ()
     """Names of parameters that are excluded from weight decay."""
 
     @classmethod
     def check_argument(cls, argument: Any) -> None:
-        """Raise a PointsetError for an argument in the name that is not allowed."""
+        """Raise a PointsetError if the argument, such as 16 in `isab16`, is not allowed."""
 
 
 class Pooling(SetModule):
@@ -77,27 +77,27 @@ class Pooling(SetModule):
     """
 
     statistic: ClassVar[Statistic] = "max"
-    """The statistic that equivariant layers before it subtract from each row."""
+    """Statistic that equivariant layers before the pooling subtract from each row."""
     head: ClassVar[HeadName] = "hidden"
-    """The head after it: two layers ("hidden") or one ("linear")."""
+    """Head after the pooling: two layers ("hidden") or one ("linear")."""
     any_width: ClassVar[bool] = False
-    """True if it takes rows of any width, such as points; otherwise they have the width `dim`."""
+    """True if the pooling takes rows of any width, such as points; otherwise their width is `dim`."""
 
     @classmethod
     def build(cls, options: Any, width: int, argument: Any = None) -> "Pooling":
-        """Build it from the options of the model, the width of the rows, and the argument in its name."""
+        """Build the pooling from the model's options, the width of the rows, and the argument in the name."""
         return cls() if argument is None else cls(argument)
 
 
 class OneRowPool(Pooling):
-    """Base class of poolings to one row, in float32 or float64: a sum of ones in bfloat16 would stop growing at 256."""
+    """Base class of poolings to one row. They use float32 or float64: in bfloat16, a sum of ones stops at 256."""
 
     options_used: ClassVar[tuple[str, ...] | None] = ()
     export = True
 
     @classmethod
     def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
-        """Build it from the argument in its name and the width of the rows."""
+        """Build the pooling from the argument in the name and the width of the rows."""
         return cls(width) if argument is None else cls(argument, width)
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 e"]:
@@ -111,14 +111,14 @@ class OneRowPool(Pooling):
         return pooled if mixed else pooled.to(Z.dtype)
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
-        """The pooled row of each set; for an empty set any result with finite gradients, as it is replaced by 0."""
+        """Return the pooled row of each set; that of an empty set must have finite gradients, and is replaced by 0."""
         raise NotImplementedError
 
 
 class Encoder(nn.ModuleList, SetModule):
     """Base class of encoders: points X [B, n, inputs] -> rows [B, n, dim], in the order of the points.
 
-    By default it calls its layers in turn as `layer(X, mask)`. The mask [B, n] is True at real points.
+    By default, the layers are called in order as `layer(X, mask)`. The mask [B, n] is True at real points.
 
     Args:
         layers: the layers.
@@ -132,14 +132,14 @@ class Encoder(nn.ModuleList, SetModule):
     activation: ClassVar[type[nn.Module]] = nn.ReLU
     """The activation between the layers of the head."""
     subtracts_statistic: ClassVar[bool] = False
-    """True if its layers subtract the statistic of the pooling; tables then name it: "rFFp-max + max"."""
+    """True if the layers subtract the statistic of the pooling; tables then show it, as in "rFFp-max + max"."""
 
     def __init__(self, layers: Iterable[nn.Module] = ()) -> None:
         super().__init__(layers)
 
     @classmethod
     def build(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> "Encoder":
-        """Build it from the options of the model, the inputs per point, the pooling's class, and the argument."""
+        """Build the encoder from the model's options, the inputs per point, the pooling's class, and the argument."""
         constructor: Any = cls
         return constructor(inputs, options.dim, *() if argument is None else (argument,))
 
@@ -151,9 +151,9 @@ class Encoder(nn.ModuleList, SetModule):
 
 
 class WholeModel(SetModule):
-    """Base class of models without a pooling of the registry: points [B, n, inputs] -> logits [B, classes]."""
+    """Base class of models without a registered pooling: points [B, n, inputs] -> logits [B, classes]."""
 
     @classmethod
     def build(cls, options: Any, inputs: int, classes: int) -> "WholeModel":
-        """Build it from the options of the model, the inputs per point and the number of logits."""
+        """Build the model from its options, the inputs per point and the number of logits."""
         return cls(inputs, classes, *() if options.dropout is None else (options.dropout,))

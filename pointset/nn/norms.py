@@ -25,7 +25,7 @@ from pointset.nn.masks import Mask, full_mask, zero_padded_rows
 
 
 class NoNorm(nn.Module):
-    """Returns the rows unchanged.
+    """Norm that returns the rows unchanged.
 
     Example:
         >>> pointset.nn.NoNorm()(torch.ones(1, 2, 3)).sum().item()
@@ -38,7 +38,7 @@ class NoNorm(nn.Module):
 
 
 class LayerNorm(nn.LayerNorm):
-    """Normalises each row over its features (arXiv 1607.06450). Rows are independent, so the mask has no effect.
+    """Normalisation of each row over its features (arXiv 1607.06450). The mask has no effect.
 
     X [B, n, dim] with a mask [B, n] gives the same shape.
 
@@ -53,21 +53,20 @@ class LayerNorm(nn.LayerNorm):
 
 
 class SetNorm(nn.Module):
-    """Normalises each set over its rows and features together, then scales and shifts each feature.
+    """Normalisation of each set over its rows and features together, then a scale and a shift of each feature.
 
         SN(X) = (X - mean(X)) / sqrt(var(X) + eps) * weight + bias
 
-    with mean and variance over all n * d numbers of the set, without padding. Unlike layer norm, it keeps the
-    differences of norm between the rows of a set. With more than one group, each group of neighbouring features has its
-    own mean and variance. Source: Zhang et al., "Set Norm and Equivariant Skip Connections" (arXiv 2206.11925),
-    section 4.
+    with mean and variance over the n * d numbers of the set's real rows. Unlike layer norm, it does not give all rows
+    of a set the same length. With more than one group, each group of neighbouring features has its own mean and
+    variance. Source: Zhang et al., "Set Norm and Equivariant Skip Connections" (arXiv 2206.11925), section 4.
 
     X [B, n, dim] with a mask [B, n] gives the same shape.
 
     Args:
         dim: width of the rows.
         groups: number of groups of neighbouring features.
-        eps: is added to the variance.
+        eps: number added to the variance.
 
     Raises:
         InputError: groups does not divide dim.
@@ -114,9 +113,9 @@ class GroupNorm(SetNorm):
 
 
 class InstanceNorm(SetNorm):
-    """Normalises each feature over the rows of each set (after Ulyanov et al., arXiv 1607.08022).
+    """Normalisation of each feature over the rows of each set (after Ulyanov et al., arXiv 1607.08022).
 
-    A set with a single row gives the bias.
+    The result for a single row is the bias.
 
     Args:
         dim: width of the rows.
@@ -131,10 +130,10 @@ class InstanceNorm(SetNorm):
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Normalises each feature over all real rows of the batch (arXiv 1502.03167), as PointNet does between its layers.
+    """Normalisation of each feature over all real rows of the batch (arXiv 1502.03167), as in PointNet.
 
-    In evaluation it uses the running mean and variance, so that a set's result does not depend on its batch. Without a
-    mask X may also be one vector per set, [B, d].
+    In evaluation mode, it uses the running mean and variance, so the result does not depend on the other sets of the
+    batch. Without a mask, X may also be one vector per set, [B, d].
 
     Example:
         >>> pointset.nn.BatchNorm(16)(torch.rand(2, 5, 16)).shape
@@ -142,22 +141,22 @@ class BatchNorm(nn.BatchNorm1d):
     """
 
     def forward(self, X: Float[Tensor, "*rows d"], mask: Mask | None = None) -> Float[Tensor, "*rows d"]:
-        """Return the normalised X; `mask` is True at real rows, padded rows come out as zeros."""
+        """Return the normalised X; `mask` is True at real rows, and padded rows become zeros."""
         if mask is None:
             return self.of_rows(X.flatten(0, -2)).view_as(X)
         if not self.training:
             return zero_padded_rows(self.of_rows(X.flatten(0, -2)).unflatten(0, X.shape[:-1]), mask)
-        # Indices of the real rows: with a bool mask, a training step takes 1.5 times as long.
+        # Indices select the real rows: with a bool mask, a training step takes 1.5 times as long.
         real, rows = mask.flatten().nonzero().squeeze(1), X.flatten(0, 1)
         normalised = self.of_rows(rows.index_select(0, real)).to(X.dtype)
         return torch.zeros_like(rows).index_copy_(0, real, normalised).view_as(X)
 
     def of_rows(self, X: Float[Tensor, "N d"]) -> Float[Tensor, "N d"]:
-        """Return the normalised rows, all of them real; in training, a single row is returned unchanged."""
+        """Normalise rows that are all real; in training, return a single row unchanged."""
         return X if self.training and len(X) < 2 else super().forward(X)
 
     def folded_into(self, linear: nn.Linear) -> tuple[Float[Tensor, "d d_in"], Float[Tensor, " d"]]:
-        """W and b of a linear layer that, in evaluation, equals one without a bias followed by this norm."""
+        """Return W and b of a linear layer that equals `linear` without bias, then this norm in evaluation mode."""
         assert self.running_mean is not None
         assert self.running_var is not None
         scale = self.weight * torch.rsqrt(self.running_var + self.eps)
@@ -176,7 +175,7 @@ NORMS: dict[NormName, Callable[[int], nn.Module]] = {
 def normed_linear(
     linear: nn.Linear, norm: nn.Module, X: Float[Tensor, "B n d_in"], mask: Mask | None = None
 ) -> Float[Tensor, "B n d"]:
-    """norm(linear(X), mask); a batch norm in evaluation mode is folded into the linear layer."""
+    """Return norm(linear(X), mask); a batch norm in evaluation mode is folded into the linear layer."""
     if not is_fixed(norm):
         return norm(linear(X), mask)
     rows = nn.functional.linear(X, *norm.folded_into(linear))
@@ -184,15 +183,15 @@ def normed_linear(
 
 
 def is_fixed(norm: nn.Module) -> TypeGuard[BatchNorm]:
-    """True for a batch norm in evaluation: a fixed affine map of each feature."""
+    """Return True for a batch norm in evaluation mode: it is then a fixed affine map of each feature."""
     return isinstance(norm, BatchNorm) and not norm.training
 
 
 def has_shift(name: NormName) -> bool:
-    """True if the norm cancels a constant added to all rows, so that a bias before it would have no effect."""
+    """Return True if a bias before the norm has no effect, as the norm cancels a constant added to all rows."""
     return name in ("batch", "instance")
 
 
 def make_norm(name: NormName, dim: int) -> nn.Module:
-    """The named normalisation for rows of width `dim`."""
+    """Return the named norm for rows of width `dim`."""
     return NoNorm() if name == "none" else NORMS[name](dim)

@@ -1,6 +1,6 @@
-"""Encoders, poolings, whole models and user-defined weights functions by name, each registered where it is defined.
+"""Registry of encoders, poolings, whole models and user-defined weights functions, by name.
 
-A name may have an argument: a number in `isab<m>`, an optional number (default 1) in `pma[<k>]`, a word in
+A name may have an argument: a number in `isab<m>`, an optional number (default 1) in `pma[<k>]`, or a word in
 `aggr.<name>`. Poolings may be joined by `+`, as in `max+pma`.
 """
 
@@ -18,9 +18,9 @@ Kind = Literal["encoder", "pooling", "model", "baseline", "weights"]
 T = TypeVar("T", bound=Callable[..., Any])
 
 LARGEST_NUMBER = 4096
-"""Upper limit for the number in a name: inducing points, seeds, ..."""
+"""Upper limit for the number in a name, such as 16 in `isab16`."""
 JOIN = "<one>+<other>"
-"""Name of the pooling that joins poolings."""
+"""Registered name of joined poolings."""
 
 
 @dataclass(frozen=True)
@@ -29,27 +29,27 @@ class Entry:
 
     kind: Kind
     name: str
-    """Its name, with the argument if it has one: `isab<m>`."""
+    """Name, with the argument if there is one: `isab<m>`."""
     module: Any
-    """The class; for kind "weights" a function or a class of modules, for "baseline" a function."""
+    """Class; for kind "weights" a function or a class of modules, for "baseline" a function."""
     listed: str
-    """Its name in `list_models`, such as `isab16`."""
+    """Name in `list_models`, such as `isab16`."""
     export: bool = False
-    """Of a weights function: True if it can be exported; other classes have an attribute `export`."""
+    """True if a weights function can be exported; classes of other kinds have an attribute `export`."""
     digest: str = ""
-    """Digest of the file that defines it, if it is user-defined."""
+    """Digest of the file with a user-defined class or function."""
     copied: bool = False
-    """True if it was registered in another process and copied to this one."""
+    """True if the entry was registered in another process and copied to this one."""
 
     @property
     def user_defined(self) -> bool:
-        """True if it is not from this package."""
-        definition = getattr(self.module, "func", self.module)  # of a partial
+        """True if the class or function is not from this package."""
+        definition = getattr(self.module, "func", self.module)  # the function of a partial
         return not (definition.__module__ or "").startswith("pointset.")
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """Matches its names; the argument is a group."""
+        """Pattern of the entry's names; the argument is a group."""
         text = re.escape(self.name).replace(r"\[", "(?:").replace(r"\]", ")?")
         allowed = {"name": r"\w+"}
         return re.compile(re.sub(r"<(\w+)>", lambda it: f"(?P{it[0]}{allowed.get(it[1], '[1-9][0-9]*')})", text), re.A)
@@ -57,40 +57,40 @@ class Entry:
 
 @dataclass(frozen=True)
 class Builder:
-    """A registered class with the argument in its name, or joined poolings."""
+    """A registered class with the argument that a name gives, or joined poolings."""
 
     entry: Entry
     argument: tuple[int | str, ...] = ()
     joined: "tuple[Builder, ...]" = ()
-    """The poolings that `+` joins in its name."""
+    """The poolings that `+` joins in the name."""
 
     @property
     def members(self) -> "tuple[Builder, ...]":
-        """The joined poolings; itself if it is a single one."""
+        """The joined poolings, or this builder alone."""
         return self.joined or (self,)
 
     @property
     def statistic(self) -> Statistic:
-        """Of a pooling; see `Pooling`."""
+        """Attribute of a pooling; see `Pooling`."""
         return self.members[0].entry.module.statistic
 
     @property
     def head(self) -> HeadName:
-        """Of a pooling; see `Pooling`."""
+        """Attribute of a pooling; see `Pooling`."""
         return "linear" if all(member.entry.module.head == "linear" for member in self.members) else "hidden"
 
     @property
     def any_width(self) -> bool:
-        """Of a pooling; see `Pooling`."""
+        """Attribute of a pooling; see `Pooling`."""
         return all(member.entry.module.any_width for member in self.members)
 
     @property
     def has_maps(self) -> bool:
-        """True if it has attention maps; a baseline, which a function builds, has none."""
+        """True if there are attention maps; a baseline, which a function builds, has none."""
         return any(getattr(member.entry.module, "maps", None) for member in self.members)
 
     def build(self, *values: Any) -> Any:
-        """Build the module; for the values see `build` of `Encoder`, `Pooling` and `WholeModel`.
+        """Build the module from the values that `build` of `Encoder`, `Pooling` or `WholeModel` takes.
 
         Raises:
             PointsetError: the constructor of a user-defined class takes other arguments.
@@ -110,12 +110,12 @@ REGISTERED: dict[tuple[Kind, str], Entry] = {}
 
 
 def register(kind: Kind, name: str, listed: str = "") -> Callable[[T], T]:
-    """Register the decorated class; `listed` is its name in lists, if that is not the name without its argument."""
+    """Register the decorated class; `listed` is its name in lists, by default without an optional argument."""
     return lambda module: enter(Entry(kind, name, module, listed or without_argument(name)))
 
 
 def without_argument(name: str) -> str:
-    """A name without its optional argument."""
+    """Return a name without its optional argument."""
     return re.sub(r"\[.*\]", "", name)
 
 
@@ -126,17 +126,17 @@ def enter(entry: Entry) -> Any:
 
 
 def entries(kind: Kind) -> list[Entry]:
-    """All entries of a kind, in the order of their names."""
+    """Return all entries of a kind, sorted by name."""
     return sorted((entry for entry in REGISTERED.values() if entry.kind == kind), key=lambda entry: entry.name)
 
 
 def entry_of(module: nn.Module) -> Entry | None:
-    """The entry of a module's class, if it is registered."""
+    """Return the entry of a module's class, or None."""
     return next((entry for entry in REGISTERED.values() if entry.module is type(module)), None)
 
 
 def find_builder(kind: Kind, name: str) -> Builder | None:
-    """The builder for a name, or None; poolings joined by `+` have one builder.
+    """Return the builder for a name, or None; poolings joined by `+` have one builder.
 
     Raises:
         PointsetError: the number in the name is above `LARGEST_NUMBER`.

@@ -1,12 +1,12 @@
-"""Scores: how each head computes logits from queries and keys, the `score` of Att(Q, K, V; score, weights).
+"""Scores: functions from queries and keys to logits, the `score` of Att(Q, K, V; score, weights).
 
-    dot         s K_j Q_j^T
-    bilinear    s K_j W_j Q_j^T             ("multiplicative"; Luong et al., arXiv 1508.04025, section 3.1, "general")
+    dot         s Q_j K_j^T
+    bilinear    s Q_j W_j^T K_j^T           ("multiplicative"; Luong et al., arXiv 1508.04025, section 3.1, "general")
     additive    w_j^T relu(W_j [K_j; Q_j])  (Bahdanau et al., arXiv 1409.0473, appendix A.1.2, with tanh)
 
-with Q [_, h, n, c], K [B, h, m, c], and logits [B, h, n, m]. The first two are *linear*: a linear map of the keys
-or queries, then products, so attention can choose the order of the products. All logits are divided by a temperature.
-A trained temperature has one value per head, and is stored as its logarithm to stay positive.
+for head j, with Q [_, h, n, c], K [B, h, m, c] and logits [B, h, n, m]. The first two are *linear*: matrix products of
+Q and K, which attention can compute in any order. All logits are divided by a temperature. If it is trained, each head
+has its own; its logarithm is stored, so that it stays positive.
 """
 
 import math
@@ -20,11 +20,11 @@ from torch.utils.checkpoint import checkpoint
 from pointset.configuration import RELEASED, AttentionOptions, ScoreName
 
 MOST_HIDDEN = 2**22
-"""Most numbers of the hidden layer of an additive score that are computed at once: 16 MB of float32."""
+"""Maximum number of hidden values of an additive score that are computed at once: 16 MB of float32."""
 
 
 class Score(nn.Module):
-    """Base class of all scores; it applies the factor of the logits."""
+    """Base class of all scores, with the scale and the temperature of the logits."""
 
     def __init__(self, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__()
@@ -34,10 +34,10 @@ class Score(nn.Module):
             scale = 1.0 / math.sqrt(dim if scale == "model" else dim / options.heads)
         self.factor = scale / options.temperature
         self.log_temperature = nn.Parameter(torch.zeros(self.heads)) if options.trained_temperature else None
-        """Logarithm of the trained factor of the temperature, [h]."""
+        """Logarithm of each head's trained factor of the temperature, [h]."""
 
     def scaled(self, X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B h n c"]:
-        """Multiply queries or keys, to which the logits are proportional, by the factor of the logits."""
+        """Scale queries or keys, and so the logits, and divide them by the temperature."""
         if self.log_temperature is None:
             return X if self.factor == 1.0 else X * self.factor
         return X * (torch.exp(-self.log_temperature) * self.factor).view(-1, 1, 1)
@@ -50,7 +50,7 @@ class DotScore(Score):
 
     Args:
         dim: width d of the queries and keys of all heads.
-        options: heads h, scale, temperature, and whether a temperature per head is trained, starting from this one.
+        options: heads h, scale, temperature, and whether each head trains a temperature from this initial value.
 
     Source:
         Vaswani et al., Attention is all you need (arXiv 1706.03762), section 3.2.1.
@@ -63,14 +63,14 @@ class DotScore(Score):
 
     def forward(self, Q: Float[Tensor, "_ h n c"], K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h n m"]:
         """Return the logits."""
-        return torch.matmul(Q, self.keys(K).mT)  # scale the keys: usually there are fewer of them
+        return torch.matmul(Q, self.keys(K).mT)  # scale the keys: usually they are fewer than the queries
 
     def keys(self, K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h m c"]:
-        """Transformed keys, whose product with the queries gives the logits."""
+        """Transform the keys so that their products with the queries are the logits."""
         return self.scaled(K)
 
     def queries(self, Q: Float[Tensor, "_ h n c"]) -> Float[Tensor, "_ h n c"]:
-        """Transformed queries, whose product with the keys gives the logits."""
+        """Transform the queries so that their products with the keys are the logits."""
         return self.scaled(Q)
 
 
@@ -96,27 +96,27 @@ class BilinearScore(DotScore):
         self.weight = nn.Parameter(torch.eye(self.width).repeat(self.heads, 1, 1))
 
     def keys(self, K: Float[Tensor, "B h m c"]) -> Float[Tensor, "B h m c"]:
-        """Transformed keys, whose product with the queries gives the logits."""
+        """Transform the keys so that their products with the queries are the logits."""
         return self.scaled(torch.matmul(K, self.weight))
 
     def queries(self, Q: Float[Tensor, "_ h n c"]) -> Float[Tensor, "_ h n c"]:
-        """Transformed queries, whose product with the keys gives the logits."""
+        """Transform the queries so that their products with the keys are the logits."""
         return self.scaled(torch.matmul(Q, self.weight.mT))
 
 
 class AdditiveScore(Score):
-    """Additive score: logits = w_j^T relu(W_j [k; q]), or with more hidden layers, all of width c and without biases.
+    """Additive score: logits = w_j^T relu(W_j [k; q]), or with more hidden layers. All have width c and no bias.
 
-    A hidden layer has c numbers for each pair of a query and a key. To save memory, they are computed for a few queries
-    at a time, and again in the backward pass.
+    A hidden layer has c values for each pair of a query and a key. To save memory, they are computed for a few queries
+    at a time, and recomputed in the backward pass.
 
     Queries [B, h, n, c] and keys [B, h, m, c] give logits [B, h, n, m].
 
     Args:
-        dim, options: see `DotScore`; `score_layers` is the number of layers.
+        dim, options: see `DotScore`; `score_layers` is the number of hidden layers.
 
     Source:
-        Bahdanau et al. (arXiv 1409.0473), appendix A.1.2, with tanh.
+        Bahdanau et al. (arXiv 1409.0473), appendix A.1.2, with tanh instead of relu.
 
     Example:
         >>> rows = torch.rand(2, 4, 9, 8)
@@ -126,7 +126,7 @@ class AdditiveScore(Score):
 
     def __init__(self, dim: int, options: AttentionOptions = RELEASED) -> None:
         super().__init__(dim, options)
-        self.factor = 1.0 / options.temperature  # these logits do not grow with the width
+        self.factor = 1.0 / options.temperature  # no scale: these logits do not grow with the width
         heads, width, layers = self.heads, self.width, options.score_layers
         self.of_key = nn.Parameter(initial_weights(heads, width, width, inputs=2 * width))
         self.of_query = nn.Parameter(initial_weights(heads, width, width, inputs=2 * width))
@@ -145,7 +145,7 @@ class AdditiveScore(Score):
         return torch.cat([again(piece) for piece in pieces], dim=2)
 
     def logits(self, keys: Float[Tensor, "B h 1 m c"], queries: Float[Tensor, "_ h n 1 c"]) -> Float[Tensor, "B h n m"]:
-        """The logits of all pairs, from the terms of keys and queries in the first hidden layer."""
+        """Return the logits of all pairs, from what keys and queries add to the first hidden layer."""
         hidden = torch.relu(keys + queries)
         for weight in self.hidden:
             hidden = torch.relu(torch.matmul(hidden, weight.unsqueeze(1)))
@@ -159,12 +159,12 @@ def split_heads(X: Float[Tensor, "B n d"], heads: int) -> Float[Tensor, "B h n c
 
 
 def join_heads(X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B n d"]:
-    """concat_j: concatenate the heads."""
+    """Concatenate the heads: concat_j."""
     return X.transpose(1, 2).flatten(2)
 
 
 def initial_weights(*shape: int, inputs: int) -> Tensor:
-    """Initial weights of a layer with this number of inputs, as in `nn.Linear`."""
+    """Return initial weights of a layer with this number of inputs, as in `nn.Linear`."""
     bound = 1.0 / math.sqrt(inputs)
     return torch.empty(*shape).uniform_(-bound, bound)
 

@@ -1,12 +1,12 @@
 """Attention weights from logits: the `weights` of Att(Q, K, V; score, weights).
 
-The functions are in `simplex`; a block has one for each head, upper bounds relative to the set size, and dropout.
+The functions are in `simplex`. A block has one for each head, upper bounds relative to the set size, and dropout.
 
-A user-defined function f(logits, mask) is the activation of Att(Q, K, V; activation) = activation(Q K^T) V. It is
-called with the logits [B, h, n, m], scaled and divided by the temperature as for softmax (`scale=1.0` leaves the
-products unscaled), and a mask [B, 1, 1, m] that is True at real keys, or None if all keys are real. It returns weights
-of the shape of the logits; weights of padded keys are then set to 0. Rows need not sum to 1, and weights need not be
-positive (Lee et al., arXiv 1810.00825, eq. 3, and lemma 3 of its supplement, where the activation is 1 + f).
+A user-defined function f(logits, mask) is the activation of Att(Q, K, V; activation) = activation(Q K^T) V. Its
+arguments are the logits [B, h, n, m], scaled and divided by the temperature as for softmax (`scale=1.0` leaves the
+products unscaled), and a mask [B, 1, 1, m], True at real keys, or None if all keys are real. It returns weights in the
+shape of the logits; those of padded keys are then set to 0. Rows need not sum to 1, and weights need not be positive
+(Lee et al., arXiv 1810.00825, eq. 3, and lemma 3 of its supplement, where the activation is 1 + f).
 """
 
 import copy
@@ -26,23 +26,22 @@ from pointset.nn.simplex.masked import single_or_double
 
 
 class Weights(nn.Module):
-    """Logits [B, h, n, m] and a mask [B, m] -> weights [B, h, n, m], whose rows sum to 1 over the real keys.
+    """Weights [B, h, n, m] for logits [B, h, n, m] and a mask [B, m]; each row sums to 1 over the real keys.
 
     Padded keys get exactly 0, and rows over an empty set are all 0. Rows of a user-defined function may have any sum.
 
-    Constrained weights are at most u. With m real keys, u = bound / m, so no key gets more than `bound` times uniform
-    attention. With `coverage`, the rows of T seeds, or of T heads, are computed one after the other,
+    Constrained weights a are at most u. With m real keys, u = bound / m, so no key gets more than `bound` times uniform
+    attention. With `coverage`, the rows of T seeds, or of T heads, are computed one after the other with the bounds
 
         u_1 = bound T / m,   u_(t+1) = max(0, u_t - a_t),
 
-    and share one *fertility* per key: their sum for a key is at most `bound` times its value under uniform attention
-    (after Malaviya et al., arXiv 1805.08241, where fertilities are whole words). Since bound >= 1, a feasible row
-    always remains.
+    so the T weights of a key sum to at most u_1, its *fertility*: `bound` times the sum under uniform attention (after
+    Malaviya et al., arXiv 1805.08241, whose fertilities are numbers of words). As bound >= 1, the last row is feasible.
 
     Args:
         options: heads, `weights`, `bound`, `coverage` ("seeds": the queries of each head share the bound; "heads": the
-            heads of each query do) and `attention_dropout`, the probability with which a weight is set to zero in
-            training; the other weights are divided by 1 - rate.
+            heads of each query share it) and `attention_dropout`, the probability p with which a weight is set to zero
+            in training, where the other weights are divided by 1 - p.
 
     Example:
         >>> weights = pointset.nn.Weights()(torch.zeros(1, 1, 2, 4), torch.tensor([[True, True, False, False]]))
@@ -62,7 +61,7 @@ class Weights(nn.Module):
 
     @property
     def sum_to_one(self) -> bool:
-        """True if every row of a non-empty set sums to 1, and a constant added to its logits has no effect."""
+        """True if each row over a non-empty set sums to 1, and a constant added to its logits has no effect."""
         return not self.functions and (not self.training or self.dropout.p == 0.0)
 
     def forward(
@@ -75,7 +74,7 @@ class Weights(nn.Module):
         return self.dropout(self._by_head(self.names, logits, keep, self.bound / _keys(logits, keep)))
 
     def extra_repr(self) -> str:
-        """The names of the functions."""
+        """Return the names of the functions."""
         return ", ".join(sorted({name_of(name) for name in self.names}))
 
     def _by_head(self, names: Sequence[Weighting], logits: Tensor, keep: Tensor | None, upper: Tensor) -> Tensor:
@@ -88,8 +87,8 @@ class Weights(nn.Module):
         return WEIGHTS[str(name)](logits, *((upper,) if name in BOUNDED else ()), mask=keep)
 
     def _in_turn(self, logits: Tensor, keep: Tensor | None) -> Tensor:
-        """Weights of seeds or heads, one after the other; each gets the part of the bound that earlier ones left."""
-        # In float32 at least: the remaining bounds must sum to 1 for the last row too, and rounding errors accumulate.
+        """Compute the weights of seeds or heads in order, each below the bound minus the weights before it."""
+        # At least float32: rounding errors accumulate, and the bounds of the last row must still sum to 1.
         dtype, logits = logits.dtype, single_or_double(logits)
         axis = 2 if self.coverage == "seeds" else 1
         turns = logits.split(1, dim=axis)
@@ -103,14 +102,14 @@ class Weights(nn.Module):
 
 
 def _keys(logits: Tensor, keep: Tensor | None) -> Tensor:
-    """Number of real keys of each set, in a shape that broadcasts with the logits; 1 for an empty set."""
-    dtype = torch.promote_types(logits.dtype, torch.float32)  # bfloat16 has exact integers only up to 256
+    """Return the number of real keys of each set, broadcastable to the logits; 1 for an empty set."""
+    dtype = torch.promote_types(logits.dtype, torch.float32)  # bfloat16 is exact only up to 256
     keep = torch.ones_like(logits[:1, :1, :1], dtype=torch.bool) if keep is None else keep
     return keep.sum(dim=-1, keepdim=True).clamp(min=1).to(dtype)
 
 
 def function_of(weights: Weighting) -> Callable[..., Any]:
-    """The function for a registered name or a callable. A module, which may be trained, is copied for each block."""
+    """Return the function for a registered name or a callable. A module is copied: each block trains its own."""
     if isinstance(weights, str):
         registered = registry.REGISTERED.get(("weights", weights))
         if registered is None:
@@ -129,7 +128,7 @@ def user_weights(
     logits: Float[Tensor, "B h n m"],
     keep: Bool[Tensor, "B 1 1 m"] | None,
 ) -> Float[Tensor, "B h n m"]:
-    """The weights of a user-defined function, 0 at padded keys."""
+    """Return the weights of a user-defined function, 0 at padded keys."""
     called = f"weights function {name_of(weights)!r}"
     try:
         A = function(logits, keep)

@@ -1,4 +1,4 @@
-"""Encoders: from points to features that depend on the whole set. Each kind of encoder is registered in its own file.
+"""Encoders: from points to rows of features. Each kind of encoder is registered in its own file.
 
 All files in this folder are imported automatically, so a new encoder needs only its file.
 """

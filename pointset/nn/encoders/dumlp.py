@@ -17,10 +17,10 @@ from pointset.nn.registry import register
 class InteractionLayer(nn.Module):
     """Y = X + ReLU(N(X W + vec(S) U)): the rows interact through a summary S = A^T V [m, e] of their set. Cost O(n).
 
-    A [n, m] = softmax over the rows of N(X W^A), V [n, e] = N(X W^V), with e = d / 4, as in `DualMLP`; N is the norm.
-    The product vec(S) U is one vector of width d for the whole set, added to each row. This write-back is that of the
-    authors' part-segmentation networks (github JaronTHU/DuMLP-Pin, MyLayer.py, `BroadcastBlock` without its cross
-    term); the residual is an addition of ours.
+    As in `DualMLP`, A [n, m] = softmax over the rows of N(X W^A) and V [n, e] = N(X W^V), with e = d / 4 and a norm N.
+    The product vec(S) U is one vector of width d for the whole set. The layer adds it to each row, as in the authors'
+    part-segmentation networks (github JaronTHU/DuMLP-Pin, MyLayer.py, `BroadcastBlock` without its cross term). The
+    residual X is not in their layer.
 
     Args:
         dim: width d of the rows.
@@ -45,19 +45,19 @@ class InteractionLayer(nn.Module):
     def forward(self, X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
         S = self.reads(X, mask)
-        if is_fixed(self.norm):  # N(X W + s U) = X W' + s U' + b: saves a pass over the rows
+        if is_fixed(self.norm):  # N(X W + s U) = X W' + s U' + b saves a pass over the rows
             (W, b), (U, _) = self.norm.folded_into(self.rows), self.norm.folded_into(self.summary)
             shared = linear(S.flatten(1), U)[:, None]
             Y = zero_padded_rows(linear(X, W, b).add_(shared), mask)
         else:
             shared = self.summary(S.flatten(1))[:, None]
             Y = self.norm(self.rows(X).add_(shared), mask)
-        # In place only without gradients: the norm returns a view, and its gradient would be copied.
+        # In place only without gradients: the norm returns a view, whose gradient would be copied.
         return X + Y.relu() if Y.requires_grad else Y.relu_().add_(X)
 
 
 class Stem(NormedLayers):
-    """ReLU(N(X W)): from coordinates to rows of width d."""
+    """The first layer, ReLU(N(X W)), from coordinates to rows of width d."""
 
     def __init__(self, inputs: int, dim: int, norm: NormName) -> None:
         super().__init__([inputs, dim], norm)
@@ -69,13 +69,13 @@ class Stem(NormedLayers):
 
 @register("encoder", "dumlp<m>", listed="dumlp16")
 class DualMLPEncoder(Encoder):
-    """A stem inputs -> dim, then interaction layers with m maps; two layers and batch norm by default. Cost O(n).
+    """A layer inputs -> dim, then interaction layers with m maps: by default two, with batch norm. Cost O(n).
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
 
     Args:
         m: number of maps.
-        inputs, dim, layers: numbers per point, width of the layers, and number of interaction layers.
+        inputs, dim, layers: inputs per point, width of the layers, and number of interaction layers.
         norm: name of the norm.
 
     Source:

@@ -11,13 +11,13 @@ from pointset.nn.registry import register
 
 @register("encoder", "isab<m>", listed="isab16")
 class ISABEncoder(Encoder):
-    """ISABs with m inducing points; two by default, as in the Set Transformer's experiments. Cost O(n m).
+    """ISABs with m inducing points: by default two, as in the Set Transformer's experiments. Cost O(n m).
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
 
     Args:
         m: number of inducing points.
-        inputs, dim, layers: numbers per point, width of the blocks, and their number.
+        inputs, dim, layers: inputs per point, width of the blocks, and number of blocks.
         options: heads, form, norm, score, weights.
         initial: initial inducing points; see `ModelOptions`.
 

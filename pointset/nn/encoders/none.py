@@ -11,12 +11,12 @@ from pointset.nn.registry import register
 
 @register("encoder", "none")
 class NoEncoder(Encoder):
-    """The points unchanged if the pooling accepts rows of any width, else one linear layer to width `dim`.
+    """The unchanged points if the pooling takes rows of any width, otherwise one linear layer to width `dim`.
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, inputs], or [B, n, dim].
 
     Args:
-        inputs: numbers per point.
+        inputs: number of inputs per point.
         dim: width of the linear layer; None returns the points.
 
     Example:

@@ -13,15 +13,15 @@ from pointset.nn.registry import register
 
 @register("encoder", "rff")
 class RFFEncoder(Encoder):
-    """Linear layers with ReLU between them and the chosen norm before each ReLU; four by default, as published.
+    """Linear layers (four by default, as published), with the chosen norm and a ReLU between them.
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
 
     Args:
-        inputs, dim, layers, norm: numbers per point, width of the layers, their number, and the name of the norm.
+        inputs, dim, layers, norm: inputs per point, width of the layers, number of layers, and name of the norm.
 
     Source:
-        Zaheer et al., Deep Sets (arXiv 1703.06114); the skeleton of PointNet (Qi et al., arXiv 1612.00593).
+        Zaheer et al., Deep Sets (arXiv 1703.06114); the layers of PointNet (Qi et al., arXiv 1612.00593).
 
     Example:
         >>> pointset.nn.RFFEncoder(3, 16)(torch.rand(2, 100, 3)).shape

@@ -14,16 +14,16 @@ from pointset.nn.registry import register
 
 
 class EquivariantLayer(nn.Module):
-    """y_i = tanh(N(Gamma(x_i - max_j x_j))), or with the mean in place of the max; Gamma is linear with a bias.
+    """y_i = tanh(N(Gamma(x_i - max_j x_j))), or the mean instead of the max; Gamma is a linear layer with bias.
 
-    The rows interact through one vector, a statistic of the set. Without the norm N, this is the layer of the authors'
+    The rows interact only through this statistic of the set. Without the norm N, it is the layer of the authors'
     point-cloud experiments.
 
     X [B, n, dim_in] with a mask [B, n] (True at real rows) gives [B, n, dim].
 
     Args:
         dim_in, dim: widths of X and of the result.
-        statistic: what is subtracted, "max" or "mean".
+        statistic: the statistic to subtract, "max" or "mean".
         norm: name of the norm N.
 
     Source:
@@ -46,12 +46,12 @@ class EquivariantLayer(nn.Module):
 
 @register("encoder", "rffp")
 class EquivariantEncoder(Encoder):
-    """Equivariant layers that subtract the pooling's statistic, as in the papers' tables; three by default.
+    """Equivariant layers (three by default) that subtract the pooling's statistic, as in the papers' tables.
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
 
     Args:
-        inputs, dim, layers: numbers per point, width of the layers, and their number.
+        inputs, dim, layers: inputs per point, width of the layers, and number of layers.
         statistic, norm: see `EquivariantLayer`.
 
     Source:

@@ -15,10 +15,10 @@ from pointset.nn.registry import register
 def attention_layers(
     block: Callable[[int], nn.Module], inputs: int, dim: int, layers: int, attention: AttentionOptions
 ) -> list[nn.Module]:
-    """Attention blocks of width `dim`, after a linear layer if the first block cannot work on raw coordinates.
+    """Return attention blocks of width `dim`, after a linear layer if raw coordinates do not suit the first block.
 
-    Form "paper" adds the input to the output, so their widths must agree; with prenorm, raw coordinates would be
-    normalised before the first block.
+    They do not suit form "paper", which adds the input to the output, so that their widths must agree, or prenorm,
+    which would normalise raw coordinates.
     """
     check_counts(inputs=inputs, dim=dim, layers=layers)
     embed = attention.form == "paper" or attention.prenorm
@@ -29,12 +29,12 @@ def attention_layers(
 
 @register("encoder", "sab")
 class SABEncoder(Encoder):
-    """SABs; two by default, as in the Set Transformer's experiments on point clouds. Cost O(n^2).
+    """SABs: by default two, as in the Set Transformer's experiments on point clouds. Cost O(n^2).
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
 
     Args:
-        inputs, dim, layers: numbers per point, width of the blocks, and their number.
+        inputs, dim, layers: inputs per point, width of the blocks, and number of blocks.
         options: heads, form, norm, score, weights.
 
     Source:

@@ -1,1 +1,1 @@
-"""Faster ways to the same results: absorbed projections, and tiles that fit the processor's cache."""
+"""Faster computations of the same results: absorbed projections, and tiles that fit the processor's cache."""

@@ -1,9 +1,9 @@
-"""Absorbed attention: few queries read many rows Y, without projecting Y to keys or values.
+"""Absorbed attention: few queries attend to many rows Y, without projecting Y to keys or values.
 
     Q_j (Y W^K_j)^T = (Q_j W^K_j^T) Y^T,    A_j (Y W^V_j) = (A_j Y) W^V_j
 
-because matrix products are associative. The key bias adds a constant to each row of logits, which does not change the
-weights. The value bias is added at the end, because the rows of A_j sum to 1.
+because matrix products are associative. The bias of the keys is omitted: it adds a constant to each row of logits and
+does not change the weights. The bias of the values is added at the end, because the rows of A_j sum to 1.
 """
 
 from collections.abc import Callable
@@ -19,13 +19,13 @@ from pointset.nn.scores import DotScore, split_heads
 
 
 class Projection(NamedTuple):
-    """Rows Y and a linear layer. Keys or values are their product, which absorbed attention does not need."""
+    """Rows Y and a linear layer, whose product is the keys or values. Absorbed attention does not compute it."""
 
     rows: Float[Tensor, "B n d_in"]
     layer: nn.Linear
 
     def product(self) -> Float[Tensor, "B n d"]:
-        """Y W + b."""
+        """Return Y W + b."""
         return self.layer(self.rows)
 
 
@@ -37,7 +37,7 @@ def absorbed(
     score: DotScore,
     weights: Callable[[Tensor, Tensor | None], Tensor],
 ) -> Float[Tensor, "B n d"]:
-    """concat_j(A_j V_j), with explicit weights whose rows sum to 1."""
+    """Return concat_j(A_j V_j), with explicit weights whose rows sum to 1."""
     queries = absorbed_queries(Q, K.layer, score).flatten(1, 2)  # [_, h n, dim_key]
     logits = torch.matmul(queries, K.rows.mT).unflatten(1, (score.heads, -1))  # [B, h, n, m]
     read = torch.matmul(weights(logits, mask).flatten(1, 2), V.rows)
@@ -47,26 +47,26 @@ def absorbed(
 def absorbed_in_tiles(
     Q: Float[Tensor, "1 n d"], K: Projection, V: Projection, mask: Tensor | None, score: DotScore, weights: object
 ) -> Float[Tensor, "B n d"]:
-    """`absorbed` tile by tile, for softmax weights and queries shared by all sets."""
+    """Compute `absorbed` tile by tile, for softmax weights and queries that all sets share."""
     (queries,) = absorbed_queries(Q, K.layer, score).flatten(1, 2)
     read = read_sets(K.rows, queries, mask)
     return absorbed_values(read.unflatten(1, (score.heads, -1)), V.layer)
 
 
 def absorbed_queries(Q: Float[Tensor, "_ n d"], key: nn.Linear, score: DotScore) -> Float[Tensor, "_ h n dim_key"]:
-    """Q_j W^K_j^T: its products with the rows of Y are the logits, up to a constant per row of logits."""
+    """Return Q_j W^K_j^T; its products with the rows of Y are the logits, up to a constant for each query."""
     W = key.weight.unflatten(0, (score.heads, -1))  # [h, c, dim_key]
     return torch.einsum("bhnc,hcy->bhny", score.queries(split_heads(Q, score.heads)), W)
 
 
 def absorbed_values(read: Float[Tensor, "B h n dim_key"], value: nn.Linear) -> Float[Tensor, "B n d"]:
-    """concat_j(A_j V_j), given the products A_j Y in `read`."""
+    """Return concat_j(A_j V_j), given the products A_j Y in `read`."""
     W = value.weight.unflatten(0, (read.shape[1], -1))
     return torch.einsum("bhny,hcy->bnhc", read, W).flatten(2) + value.bias
 
 
 def absorbing_saves_products(n: int, m: int, heads: int, dim: int, dim_key: int) -> bool:
-    """Compare the multiply-adds of one set with n queries and m keys."""
+    """Return True if absorbed attention of n queries to m keys needs fewer multiply-adds."""
     projected = 2 * m * dim_key * dim + 2 * n * m * dim
     absorbed = 2 * n * dim_key * dim + 2 * heads * n * m * dim_key
     return absorbed < projected
@@ -75,7 +75,7 @@ def absorbing_saves_products(n: int, m: int, heads: int, dim: int, dim_key: int)
 def read_sets(
     X: Float[Tensor, "B n d"], F: Float[Tensor, "q d"], keep: Bool[Tensor, "B n"] | None = None
 ) -> Float[Tensor, "B q d"]:
-    """S = softmax(F X^T) X of each set, for scaled queries F; 0 for an empty set.
+    """Return S = softmax(F X^T) X of each set, for scaled queries F; 0 for an empty set.
 
     `keep` is True at real rows, None if all are real; padded rows must be finite.
     """
@@ -85,7 +85,7 @@ def read_sets(
 def read_plainly(
     X: Float[Tensor, "B n d"], F: Float[Tensor, "q d"], keep: Bool[Tensor, "B n"] | None = None
 ) -> Float[Tensor, "B q d"]:
-    """The definition of `read_sets` in plain torch operations; used for second derivatives."""
+    """Compute `read_sets` in plain torch operations, for second derivatives."""
     logits = F @ X.mT
     if keep is None:
         return torch.softmax(logits, dim=2) @ X
@@ -94,7 +94,7 @@ def read_plainly(
 
 
 def _read(X: Tensor, F: Tensor, *, keeps: bool, keep: Tensor | None) -> tuple[Tensor, ...]:
-    """The forward pass; keeps the weights [B, q, n]."""
+    """Compute the forward pass; with `keeps`, also return the weights [B, q, n]."""
     (B, n, width), q = X.shape, len(F)
     S, kept = X.new_empty(B, q, width), X.new_empty(B if keeps else 0, q, n)
     scratch = Scratch(X)

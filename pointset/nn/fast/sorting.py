@@ -1,4 +1,4 @@
-"""Sorting by NumPy on a CPU: 4,096 rows of 100 take 16 ms on one thread, by torch 2.13 106 ms."""
+"""Sorting by NumPy on a CPU. For 4,096 rows of 100 numbers, one thread takes 16 ms, with torch 2.13 106 ms."""
 
 import numpy as np
 import torch
@@ -9,13 +9,13 @@ from pointset.nn.fast.tiles import have_values
 
 
 def ascending(X: Float[Tensor, "*rows n"]) -> Int[Tensor, "*rows n"]:
-    """The indices that sort each row in ascending order; the order of equal numbers is not defined."""
+    """Return the indices that sort each row in ascending order; the order of equal numbers is undefined."""
     X = X.detach()
     return torch.from_numpy(np.argsort(X.numpy(), axis=-1)) if _by_numpy(X) else X.argsort(dim=-1)
 
 
 def sorted_values(X: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows n"]:
-    """The numbers of each row in ascending order, without gradients."""
+    """Return the numbers of each row in ascending order, without gradients."""
     X = X.detach()
     return torch.from_numpy(np.sort(X.numpy(), axis=-1)) if _by_numpy(X) else X.sort(dim=-1).values
 

@@ -1,4 +1,4 @@
-"""Tiles: pieces of the rows of many sets that fit the processor's cache, where the next operations find them."""
+"""Tiles: parts of the rows of many sets that stay in the processor's cache from one operation to the next."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -9,32 +9,32 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 TILE = 2**18
-"""Numbers in a tile, per thread: 1 MiB of float32. A tile and its result fit a second-level cache of 2 MiB, where
-elementwise operations cost a tenth of a matrix product; in main memory they cost as much as one."""
+"""Numbers in a tile, per thread: 1 MiB of float32. A tile and its result fit a second-level cache of 2 MiB. There, an
+elementwise operation takes a tenth of the time of a matrix product; in main memory, it takes as long."""
 
 
 def tile_size() -> int:
-    """Numbers in a tile for all threads: each thread works on its share, in its own cache."""
+    """Return the numbers in a tile for all threads, each of which has its part in its own cache."""
     return TILE * torch.get_num_threads()
 
 
 def have_values(*tensors: Tensor) -> bool:
-    """False under a compiler, an exporter, a transform of `torch.func` or forward-mode differentiation."""
+    """Return False under a compiler, an exporter, a transform of `torch.func` or forward-mode differentiation."""
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
     try:
         for tensor in tensors:
-            tensor.data_ptr()  # a tensor that stands for others has none
+            tensor.data_ptr()  # a tensor in a transform has no data
     except RuntimeError:
         return False
     return all(forward_ad.unpack_dual(tensor).tangent is None for tensor in tensors)
 
 
 def may_tile(*tensors: Tensor) -> bool:
-    """True if rows and weights may be computed tile by tile, in place of plain torch operations.
+    """Return True if rows and weights may be computed tile by tile instead of by plain torch operations.
 
-    They may not on a GPU, which has fast kernels for the plain operations; under a compiler, an exporter or a transform
-    of `torch.func`, which must see the plain operations; or under autocast, which chooses the type of each operation.
+    Plain operations are needed on a GPU, which has fast kernels for them; under a compiler, an exporter or a transform
+    of `torch.func`, which must see them; and under autocast, which chooses the type of each operation.
     """
     if not all(part.device.type == "cpu" and part.dtype in (torch.float32, torch.float64) for part in tensors):
         return False
@@ -42,14 +42,14 @@ def may_tile(*tensors: Tensor) -> bool:
 
 
 def whole_sets(sets: int, numbers: int) -> Iterator[slice]:
-    """Tiles of whole sets with this many numbers each; a set larger than a tile is one tile."""
+    """Yield tiles of whole sets, each set with this many numbers; a set larger than a tile is one tile."""
     together = max(1, tile_size() // max(1, numbers))
     for start in range(0, sets, together):
         yield slice(start, min(sets, start + together))
 
 
 def parts_of_sets(sets: int, length: int, width: int) -> Iterator[tuple[slice, slice]]:
-    """Tiles for row-wise operations, sets and their rows in X [B n, d]: sets larger than a tile are split."""
+    """Yield tiles for row-wise operations, as sets and their rows in X [B n, d]; sets larger than a tile are split."""
     most = max(1, tile_size() // width)
     for chosen in whole_sets(sets, length * width):
         first, last = chosen.start * length, chosen.stop * length
@@ -59,19 +59,19 @@ def parts_of_sets(sets: int, length: int, width: int) -> Iterator[tuple[slice, s
 
 
 def softmax_backward(g: Tensor, A: Tensor) -> Tensor:
-    """The gradient A (g - sum(g A)) of the logits, given the gradient g of A = softmax(logits); overwrites g."""
+    """Return the gradient A (g - sum(g A)) of the logits, given the gradient g of A = softmax(logits); overwrite g."""
     g *= A
     return g.addcmul_(A, g.sum(dim=-1, keepdim=True), value=-1)
 
 
 class Scratch:
-    """A buffer for temporary results, reused from tile to tile so that it stays in the cache."""
+    """A buffer for temporary results that all tiles reuse, so that it stays in the cache."""
 
     def __init__(self, like: Tensor) -> None:
         self._memory = like.new_empty(0)
 
     def __call__(self, *shape: int) -> Tensor:
-        """Return an uninitialised tensor that overwrites the previous one."""
+        """Return an uninitialised tensor in the buffer; it shares memory with the previous one."""
         count = math.prod(shape)
         if count > len(self._memory):
             self._memory = self._memory.new_empty(count)
@@ -84,10 +84,11 @@ def in_tiles(
     plain: Callable[..., Tensor],
     *inputs: Tensor,
 ) -> Tensor:
-    """Apply a function of tensors, the rows first, with a custom backward pass.
+    """Apply a function of tensors, of which the first are the rows, with a custom backward pass.
 
-    `forward(*inputs, keeps=...)` gives the result and what `backward(gradient, for_rows, *inputs, *kept)` needs, which
-    gives the gradients of the inputs. `plain` is the function in plain torch operations, for second derivatives.
+    `forward(*inputs, keeps=...)` returns the result and the tensors kept for the backward pass.
+    `backward(gradient, for_rows, *inputs, *kept)` returns the gradients of the inputs. `plain` is the function in plain
+    torch operations, for second derivatives.
     """
     if torch.is_grad_enabled() and any(part.requires_grad for part in inputs):
         return _InTiles.apply(forward, backward, plain, *inputs)

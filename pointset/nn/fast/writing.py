@@ -1,10 +1,10 @@
-"""A whole MAB tile by tile, in form "reference" without norms: the rows of each set read a few keys of their set.
+"""A whole MAB tile by tile, in form "reference" without norms: the rows of each set attend to few keys of their set.
 
     H = Q + concat_j(softmax(Q_j K_j^T) V_j),  Q = X W^Q + b^Q;   O = H + ReLU(H W + b)
 
-Functions take the rows X [B, n, d_in], the scaled keys K and values V [B, m, d] of each set, and two linear maps as in
-torch, Wq [d, d_in], bq, W [d, d] and b. The backward pass keeps only H, O and the weights [h, n, m]: Q is H minus the
-values read, and the ReLU was open where O > H.
+The functions take the rows X [B, n, d_in], the scaled keys K and the values V [B, m, d] of each set, and two linear
+layers as in torch: Wq [d, d_in], bq, W [d, d] and b. Only H, O and the weights A [h, n, m] are kept for the backward
+pass: Q is H - A V, and the ReLU is positive where O > H.
 """
 
 from functools import partial
@@ -20,17 +20,17 @@ from pointset.nn.scores import join_heads, split_heads
 
 
 def may_write_in_tiles(mab: Any, X: Tensor, Y: Tensor) -> bool:
-    """True if many rows X read few keys of their set in a MAB, by plain softmax and without norms."""
+    """Return True if many rows X attend to few keys of their set in a MAB, by plain softmax and without norms."""
     attention = mab.multihead
     if mab.form == "paper" or mab.norm != "none" or attention.record is not None:
         return False
     if not (is_plain(attention.score, attention.weights) and may_tile(X, Y, attention.query.weight)):
         return False
-    return len(X) == len(Y) and Y.shape[1] <= min(X.shape[1], FEW_KEYS)  # last: an exporter would take sizes for fixed
+    return len(X) == len(Y) and Y.shape[1] <= min(X.shape[1], FEW_KEYS)  # last: an exporter would fix the sizes
 
 
 def write_in_tiles(mab: Any, X: Float[Tensor, "B n d_in"], Y: Float[Tensor, "B m d_y"]) -> Float[Tensor, "B n d"]:
-    """MAB(X, Y) tile by tile."""
+    """Compute MAB(X, Y) tile by tile."""
     attention, feed = mab.multihead, mab.feed_forward[0]
     K = join_heads(attention.score.keys(split_heads(attention.key(Y), attention.heads)))
     maps = attention.query.weight, attention.query.bias, feed.weight, feed.bias
@@ -38,7 +38,7 @@ def write_in_tiles(mab: Any, X: Float[Tensor, "B n d_in"], Y: Float[Tensor, "B m
 
 
 def write_rows(X: Tensor, K: Tensor, V: Tensor, *maps: Tensor, heads: int) -> Float[Tensor, "B n d"]:
-    """O [B, n, d]; each row reads the m keys of its set."""
+    """Return O [B, n, d]; each row attends to the m keys of its set."""
     forward, backward = partial(_write, heads=heads), partial(_backward, heads=heads)
     return in_tiles(forward, backward, partial(write_plainly, heads=heads), X, K, V, *maps)
 
@@ -46,7 +46,7 @@ def write_rows(X: Tensor, K: Tensor, V: Tensor, *maps: Tensor, heads: int) -> Fl
 def write_plainly(
     X: Tensor, K: Tensor, V: Tensor, Wq: Tensor, bq: Tensor, W: Tensor, b: Tensor, *, heads: int
 ) -> Float[Tensor, "B n d"]:
-    """The definition of `write_rows` in plain torch operations; used for second derivatives."""
+    """Compute `write_rows` in plain torch operations, for second derivatives."""
     Q = X @ Wq.mT + bq
     H = Q + torch.cat([torch.softmax(q @ k.mT, dim=-1) @ v for q, k, v in _heads(heads, Q, K, V)], dim=-1)
     return H + torch.relu(H @ W.mT + b)
@@ -55,7 +55,7 @@ def write_plainly(
 def _write(
     X: Tensor, K: Tensor, V: Tensor, Wq: Tensor, bq: Tensor, W: Tensor, b: Tensor, *, keeps: bool, heads: int
 ) -> tuple[Tensor, ...]:
-    """The forward pass; keeps H and O [B n, d], and the weights [B n * h * m]."""
+    """Compute the forward pass; with `keeps`, also return H and O [B n, d] and the weights [B n * h * m]."""
     (B, n), m, rows = X.shape[:2], K.shape[1], X.flatten(0, 1)
     O = rows.new_empty(B * n, len(W))  # noqa: E741  the papers' letter
     hidden, weights = (torch.empty_like(O), O.new_empty(B * n * heads * m)) if keeps else (O[:0], O[:0])
@@ -73,7 +73,7 @@ def _write(
 
 
 def _attend(H: Tensor, K: Tensor, V: Tensor, weights: Tensor) -> None:
-    """Add the values read to the queries H [rows, d], and fill the weights [h, sets, n, m]."""
+    """Compute the weights [h, sets, n, m], and add their products with the values to the queries H [rows, d]."""
     parts = _heads(len(weights), H.unflatten(0, (weights.shape[1], -1)), K, V)
     for A, (q, k, _) in zip(weights, parts, strict=True):
         torch.bmm(q, k.mT, out=A)
@@ -84,9 +84,9 @@ def _attend(H: Tensor, K: Tensor, V: Tensor, weights: Tensor) -> None:
 
 def _add_product(out: Tensor, A: Tensor, B: Tensor) -> None:
     """Add the batched product A B to `out`, which may be columns of a wider tensor."""
-    # `baddbmm_` into such columns calls one product per set, which takes a fifth of a training step when sets have ten
-    # rows. A separate product and sum need one more pass over memory, which matters for large sets, of which a tile
-    # has one or two.
+    # `baddbmm_` into such columns computes one product per set, a fifth of the time of a training step for sets of ten
+    # rows. A separate product and sum need one more pass over memory, which is slower for large sets: a tile then has
+    # one or two.
     if len(out) > 2:
         out += torch.bmm(A, B)
     else:
@@ -94,12 +94,12 @@ def _add_product(out: Tensor, A: Tensor, B: Tensor) -> None:
 
 
 def _heads(heads: int, *parts: Tensor) -> list[tuple[Tensor, ...]]:
-    """Views of the columns of each head."""
+    """Return views of the columns of each head."""
     return list(zip(*(part.chunk(heads, dim=-1) for part in parts), strict=True))
 
 
 def _weights(kept: Tensor, sets: slice, part: slice, heads: int, keys: int) -> Tensor:
-    """The weights of a tile, a view [h, sets, n, m] of `kept`."""
+    """Return the weights of a tile, a view [h, sets, n, m] of `kept`."""
     size = heads * keys
     return kept[part.start * size : part.stop * size].view(heads, sets.stop - sets.start, -1, keys)
 
@@ -113,7 +113,7 @@ def _backward(gO: Tensor, for_rows: bool, *given: Tensor, heads: int) -> tuple[T
     for sets, part in parts_of_sets(B, n, hidden.shape[1]):
         g, H = gO[part], hidden[part]
         gT = torch.sub(O[part], H, out=fed(*H.shape))
-        gT.sign_().mul_(g)  # the ReLU was open where O > H
+        gT.sign_().mul_(g)  # the ReLU is positive where O > H
         gW.addmm_(gT.mT, H)
         gb += gT.sum(dim=0)
         gH = torch.addmm(g, gT, W, out=attended(*H.shape))
@@ -129,7 +129,7 @@ def _backward(gO: Tensor, for_rows: bool, *given: Tensor, heads: int) -> tuple[T
 def _attend_backward(
     A: Tensor, gA: Tensor, gH: Tensor, H: Tensor, K: Tensor, V: Tensor, gK: Tensor, gV: Tensor
 ) -> None:
-    """Turn the gradient of H [rows, d] into that of Q, in place, and add to the gradients of the keys and values."""
+    """Convert the gradient of H [rows, d] to that of Q, in place, and add to the gradients of the keys and values."""
     rows = (part.unflatten(0, (A.shape[1], -1)) for part in (gH, H))
     parts = _heads(len(A), *rows, K, V, gK, gV)
     for a, ga, (gh, _, _, v, _, gv) in zip(A, gA, parts, strict=True):

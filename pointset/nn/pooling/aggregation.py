@@ -1,4 +1,4 @@
-"""The aggregations of torch-geometric as poolings, by their name there: "softmax", "powermean", "set2set", ..."""
+"""The aggregations of torch-geometric as poolings, by their names there: "softmax", "powermean", "set2set", ..."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ AGGREGATIONS = (
     *("attentional", "deepsets", "graphmultisettransformer", "max", "mean", "median", "min", "mul", "powermean"),
     *("quantile", "set2set", "settransformer", "softmax", "sort", "std", "sum", "var", "variancepreserving"),
 )
-"""Aggregations that pool a set by themselves; the others depend on the order of rows, or on the rest of the batch."""
+"""Aggregations of sets. The others of torch-geometric depend on the order of rows, or on other sets of the batch."""
 QUARTILES = [0.25, 0.5, 0.75]
-"""Numbers that are exact in binary: torch-geometric adds q * (n - 1) to the row's index in the batch in float32, and
-the rounding error of 0.1 would depend on that index."""
+"""Quantiles q that are exact in binary. torch-geometric adds q * (n - 1) to the row's index in the batch in float32, so
+the rounding error of a q such as 0.1 would depend on this index."""
 KEPT_ROWS = 16
 """Number of rows that "sort" keeps, and of seeds in the first stage of "graphmultisettransformer"."""
 
@@ -27,20 +27,20 @@ KEPT_ROWS = 16
 class AggregationPool(OneRowPool):
     """An aggregation of torch-geometric as a pooling: Z [B, n, d], mask [B, n] -> [B, 1, d'].
 
-    Padded rows are removed before torch-geometric gets the rows. An empty set gives zeros. The width d' depends on the
-    aggregation: d for most, 2 d for "set2set", 3 d for "quantile" (quartiles), 16 d for "sort".
+    torch-geometric gets the real rows only. An empty set gives zeros. The width d' depends on the aggregation: d for
+    most, 2 d for "set2set", 3 d for "quantile", 16 d for "sort".
 
-    Arguments that an aggregation requires, or without which it would have nothing to train:
+    Some aggregations need arguments, or have trained parameters only with arguments:
 
     - softmax, powermean: `learn=True`, one trained inverse temperature or power, initially 1 (Li et al., arXiv
-      2006.07739). The power mean needs positive numbers: torch-geometric clamps the rows to [1e-4, 100], and the mean
-      of their powers again, where the paper has ReLU + eps. So it is finite, and a negative feature is read as 1e-4.
+      2006.07739). The power mean is defined for positive numbers. The paper applies ReLU + eps; torch-geometric clamps
+      the rows, and then the mean of their powers, to [1e-4, 100], so negative features become 1e-4.
     - set2set: 3 processing steps (Vinyals et al., arXiv 1511.06391).
     - deepsets: two layers before the sum and two after it. attentional: a gate with two layers.
-    - quantile: the quartiles. median: the lower of the two middle values.
-    - settransformer, graphmultisettransformer: the blocks of torch-geometric with `heads` heads, and 16 seeds in the
-      first stage of the latter. The former contains a SAB over all rows, so a model with it differs from other models
-      in more than the pooling.
+    - quantile: the three quartiles. median (no argument): the lower of the two middle values.
+    - settransformer, graphmultisettransformer: the blocks of torch-geometric with `heads` heads. The second has 16
+      seeds in its first stage. The first contains a SAB over all rows, so a model with it has more than another
+      pooling.
     - sort: the 16 rows with the largest last feature, concatenated.
 
     Args:
@@ -91,7 +91,7 @@ class AggregationPool(OneRowPool):
 
 
 def _arguments(name: str, dim: int, heads: int) -> dict[str, Any]:
-    """The arguments of an aggregation for rows of width `dim`; see `AggregationPool`."""
+    """Return the arguments of an aggregation for rows of width `dim`; see `AggregationPool`."""
     if name == "deepsets":
         return {"local_nn": rff(dim, dim), "global_nn": rff(dim, dim)}
     if name == "attentional":  # a bias of the gate's last layer would cancel in the softmax

@@ -17,9 +17,9 @@ from pointset.nn.simplex.unbounded import softmax
 class AttentiveStatisticsPool(OneRowPool):
     """Mean and standard deviation of each feature under attention weights, the d means first: [B, 1, 2 d].
 
-    The weights are a = softmax over the rows of v^T f(W x + b), with f a ReLU and d / 2 hidden units. The mean is
+    The weights are a = softmax over the rows of v^T ReLU(W x + b), with d / 2 hidden units. The mean is
     m = sum_i a_i x_i, the deviation sqrt(sum_i a_i (x_i - m)^2 + 10^-6), where 10^-6 keeps the root differentiable. The
-    paper's constant in the logits is omitted: it cancels in the softmax.
+    constant that the paper adds to the logits is omitted, because it cancels in the softmax.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, 2 d]; zeros for an empty set.
 
@@ -41,7 +41,7 @@ class AttentiveStatisticsPool(OneRowPool):
         self.hidden = nn.Linear(dim, max(1, dim // 2))
         self.score = nn.Linear(self.hidden.out_features, 1, bias=False)
         self.record: Callable[[Tensor], object] | None = None
-        """Called with the weights [B, 1, 1, n] of every forward pass; None: not called."""
+        """Function to call with the weights [B, 1, 1, n] in every forward pass, or None."""
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 _"]:
         hidden = F.linear(Z, self.hidden.weight.to(Z.dtype), self.hidden.bias.to(Z.dtype)).relu()

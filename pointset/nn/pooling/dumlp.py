@@ -41,12 +41,12 @@ class NormedLayers(nn.Module):
 class DualMLP(nn.Module):
     """A^T V [k, e] of rows X [n, width], with A = softmax over the rows of f(X) [n, k] and V = g(X) [n, e].
 
-    f and g are networks with the same hidden widths and a norm after every layer, the last included. An empty set gives
+    f and g are networks with the same hidden widths and a norm after every layer, also the last. An empty set gives
     zeros. Under mixed precision, the softmax and the sums are computed in float32.
 
     Args:
         width: width of the rows.
-        hidden: widths of the hidden layers of f, and of those of g.
+        hidden: widths of the hidden layers, the same for f and g.
         k: number of attention maps over the rows.
         e: width of the values.
         norm: norm after every linear layer; "batch" as published.
@@ -63,11 +63,11 @@ class DualMLP(nn.Module):
         self.logits = NormedLayers([width, *hidden, k], norm)
         self.values = NormedLayers([width, *hidden, e], norm)
         self.record: Callable[[Tensor], object] | None = None
-        """Called with the weights [B, 1, k, n] of every forward pass; None: not called."""
+        """Function to call with the weights [B, 1, k, n] in every forward pass, or None."""
 
     def forward(self, X: Float[Tensor, "B n width"], mask: Mask | None = None) -> Float[Tensor, "B k e"]:
-        """Return what each of the k maps reads, [B, k, e]; `mask` is True at real rows."""
-        X = zero_padded_rows(X, mask)  # 0 times NaN would be NaN
+        """Return A^T V, [B, k, e]; `mask` is True at real rows."""
+        X = zero_padded_rows(X, mask)  # a weight 0 times a padded NaN is NaN
         logits, V, keep = self.logits(X, mask), self.values(X, mask), None if mask is None else mask[:, :, None]
         mixed = torch.is_autocast_enabled(V.device.type)
         with torch.autocast(V.device.type, enabled=False):
@@ -82,15 +82,16 @@ class DualMLP(nn.Module):
 class DualMLPPool(DualMLP, Pooling):
     """softmax_n(f(Z))^T g(Z): k rows of width d / 4.
 
-    f and g are row-wise networks of the rows Z [n, width]; f has k outputs, g has d / 4. Their hidden widths are d / 4
-    and d for rows narrower than d, such as coordinates, and d for other rows. With the encoder `none`, dim=128 and
-    k = 32, it is the network of the authors for ModelNet40: 3 -> 32 -> 128 -> 32 (theirs also has normals as inputs).
+    f and g are row-wise networks on the rows Z [n, width]; f has k outputs, g has d / 4. For rows narrower than d, such
+    as coordinates, they have two hidden layers of widths d / 4 and d, otherwise one of width d. With the encoder
+    `none`, d = 128 and k = 32, they are the authors' networks for ModelNet40, 3 -> 32 -> 128 -> 32, but without normals
+    as inputs.
 
     Z [B, n, width] with a mask [B, n] (True at real rows) gives [B, k, d / 4]; zeros for an empty set.
 
     Args:
         k: number of attention maps over the points.
-        width: width of the rows, any.
+        width: width of the rows.
         dim: width d of the widest hidden layer.
         norm: norm after every layer; None means "batch", as published.
 

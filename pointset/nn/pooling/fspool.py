@@ -13,9 +13,9 @@ from pointset.nn.registry import register
 class FSPool(SortedPool):
     """y_f = sum_i w_f(i / (n - 1)) x_f(i), with the values of each feature in descending order, i from 0.
 
-    w_f is a trained piecewise linear function on [0, 1], so sets of any size share it. With p pieces, its value at r is
-    sum_k v_fk max(0, 1 - |k - p r|), k from 0 to p. As released, v is initialised from a normal distribution, and y is
-    a sum, which grows with n.
+    w_f is a trained piecewise linear function on [0, 1], the same for sets of any size. With p pieces, its value at r
+    is sum_k v_fk max(0, 1 - |k - p r|), k from 0 to p. As in the authors' code, v is initialised from a normal
+    distribution, and y is a sum, so it grows with n.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
 
@@ -38,11 +38,11 @@ class FSPool(SortedPool):
         """v, the values of the functions at their `pieces` + 1 knots, [d, pieces + 1]."""
 
     def weights(self) -> Float[Tensor, "d k"]:
-        """The values v."""
+        """Return the values v."""
         return self.values
 
     def basis(self, ranks: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B k n"]:
-        """max(0, 1 - |k - r pieces|), with r = 0 for the largest value of a set."""
+        """Return max(0, 1 - |k - p r|), with r = 0 for the largest value of a set."""
         knots = torch.arange(self.values.shape[1], device=ranks.device)[:, None]
         last = sizes - 1
         r = (last - ranks).to(self.values.dtype) / last.clamp(min=1)

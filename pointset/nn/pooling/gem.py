@@ -11,20 +11,20 @@ from pointset.nn.modules import OneRowPool, Pooling
 from pointset.nn.registry import register
 
 LEAST_NUMBER = 1e-6
-"""A generalised mean replaces smaller numbers by this."""
+"""Smaller numbers are replaced by this one before the mean."""
 EXPONENTS = (1e-2, 1e3)
-"""Bounds of its exponent p: close to the geometric mean, and close to the maximum."""
+"""Bounds of the exponent p: close to the geometric mean, and close to the maximum."""
 NOTHING = -1e9
-"""Replaces the logarithm of x^p at padded rows: its exponential is 0, and unlike -inf it has a finite gradient."""
+"""Value for the logarithm of x^p at padded rows: its exponential is 0, and unlike -inf it has a finite gradient."""
 
 
 @register("pooling", "gem")
 class GeMPool(OneRowPool):
     """y_f = ((1/n) sum_i x_fi^p)^(1/p), with p trained, initially 3: the mean for p = 1, the maximum as p grows.
 
-    As released, all features share one p, and numbers below 10^-6 are replaced by 10^-6, because the mean is defined
-    for positive numbers, such as outputs of a ReLU. It is computed with logarithms, so that no power overflows. The
-    trained parameter is log p, so that p stays positive.
+    As in the authors' code, all features share one p, and numbers below 10^-6 are replaced by 10^-6, because the mean
+    is defined for positive numbers, such as outputs of a ReLU. It is computed with logarithms, so that no power
+    overflows. The trained parameter is log p, so p stays positive.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
 
@@ -50,12 +50,12 @@ class GeMPool(OneRowPool):
 
     @property
     def exponent(self) -> Float[Tensor, ""]:
-        """The exponent p."""
+        """Exponent p."""
         low, high = map(math.log, EXPONENTS)
         return self.log_exponent.clamp(low, high).exp()
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 d"]:
-        logarithms = Z.clamp(min=LEAST_NUMBER).log() * self.exponent.to(Z.dtype)  # of x^p
+        logarithms = Z.clamp(min=LEAST_NUMBER).log() * self.exponent.to(Z.dtype)  # logarithms of x^p
         if mask is None:
             count = torch.ones_like(logarithms[:1, :, :1]).sum(dim=1, keepdim=True)
         else:

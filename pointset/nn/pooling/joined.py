@@ -13,18 +13,18 @@ from pointset.nn.registry import JOIN, register
 
 @register("pooling", JOIN, listed="max+mean")
 class JoinedPool(Pooling):
-    """The flattened outputs of several poolings of the same rows, concatenated.
+    """Concatenation of the flattened results of several poolings of the same rows.
 
-    Equivariant layers before it subtract the statistic of the first pooling, and the head after it has one layer if
-    that is so for all poolings.
+    Equivariant layers before it subtract the statistic of the first pooling. The head after it has one layer if the
+    head of each pooling has one.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, sum of widths].
 
     Args:
-        pools: modules called as `pool(Z, mask)`, from [B, n, d] to [B, k, e] or [B, e].
+        pools: modules that are called as `pool(Z, mask)`, from [B, n, d] to [B, k, e] or [B, e].
 
     Source:
-        DGCNN joins maximum and mean (Wang et al., arXiv 1801.07829, section 5.1); Kothapalli et al. (arXiv 2306.05553)
+        DGCNN joins maximum and mean (Wang et al., arXiv 1801.07829, section 5.1). Kothapalli et al. (arXiv 2306.05553)
         measure the gain of pairs of poolings after one encoder.
 
     Example:

@@ -16,24 +16,24 @@ from pointset.nn.registry import register
 
 @register("pooling", "pma[<k>]")
 class AttentionPool(Pooling):
-    """Pooling by multihead attention: PMA_k(Z), then SAB if k > 1; or, for any k, rFF(SAB(PMA_k(Z))).
+    """Pooling by multihead attention: PMA_k(Z), then a SAB if k > 1; or, for any k, rFF(SAB(PMA_k(Z))).
 
-    The rows of Z first pass a dropout. The authors ran the first formula (decoder "released"), with k = 1. The second
-    (decoder "rff") is their equation 15, in which rFF is FC(d, ReLU), FC(d), applied to each of the k rows. The linear
-    layer from the k rows to logits is not included.
+    Dropout is first applied to the rows of Z. The authors ran the first formula (decoder "released"), with k = 1. The
+    second (decoder "rff") is their equation 15, where rFF is FC(d, ReLU), FC(d) on each of the k rows. The linear layer
+    from the k rows to logits is not included.
 
     Z [B, n, dim] with a mask [B, n] (True at real rows) gives [B, k, dim].
 
     Args:
         k: number of seeds.
-        dim: width d of the rows, a multiple of the heads.
+        dim: width d of the rows, a multiple of the number of heads.
         dropout: rate of the dropout on the rows.
         pool_seeds, initial, decoder: origin of the seeds, their initial values, and the layers after PMA; see
             `ModelOptions`.
         attention, pool_attention: options of the SAB, and of PMA.
 
     Raises:
-        PointsetError: an instance norm of a single row, which would set it to zero.
+        PointsetError: the option is norm="instance" and k is 1: the norm would set the single row to zero.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 11, 12 and 15.

@@ -12,7 +12,7 @@ from pointset.nn.registry import register
 
 @register("pooling", "fpswe<m>", listed="fpswe64")
 class FPSWEPool(SortedPool):
-    """`PSWEPool` with fixed slices, the features themselves, and a fixed reference of m even points in [-1, 1].
+    """`PSWEPool` with the features as fixed slices, and m evenly spaced points in [-1, 1] as fixed reference.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
 
@@ -20,7 +20,7 @@ class FPSWEPool(SortedPool):
         m, dim: number of reference points, and width d of the rows.
 
     Source:
-        Naderializadeh et al., see `PSWEPool`; FPSWE in Kothapalli et al. (arXiv 2306.05553).
+        Naderializadeh et al., see `PSWEPool`; named FPSWE by Kothapalli et al. (arXiv 2306.05553).
 
     Example:
         >>> pointset.nn.FPSWEPool(64, 16)(torch.rand(2, 100, 16)).shape
@@ -37,14 +37,14 @@ class FPSWEPool(SortedPool):
         self.register_buffer("reference", torch.linspace(-1, 1, m).expand(dim, m).clone())
 
     def weights(self) -> Float[Tensor, "d m"]:
-        """The weights -w, sorted by the points of the reference."""
+        """Return the weights -w, in ascending order of the reference points."""
         return -self.scales.gather(1, self.reference.detach().argsort(dim=1))
 
     def basis(self, ranks: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B m n"]:
-        """The coefficients of the n sorted values in the m quantiles, by linear inter- and extrapolation."""
+        """Return the coefficients of the n sorted values in the m quantiles: linear inter- and extrapolation."""
         m = self.scales.shape[1]
         quantiles = torch.arange(1, m + 1, device=ranks.device, dtype=self.scales.dtype)[:, None] / (m + 1)
-        at = quantiles * (sizes + 1) - 1  # the fractional rank of each quantile
+        at = quantiles * (sizes + 1) - 1  # fractional rank of each quantile
         lower = (at.ceil() - 1).clamp(min=0).minimum((sizes - 2).clamp(min=0))
         share = (at - lower) * (sizes > 1)
         return (ranks == lower) * (1 - share) + (ranks == lower + 1) * share
@@ -58,13 +58,13 @@ class PSWEPool(FPSWEPool):
     """y_f = sum_j w_fj (r_fj - q_f(rank of r_fj)): the weighted displacement between a set and m reference points.
 
     Slice f of a set consists of the numbers theta_f z of its rows z, with |theta_f| = 1. q_f(j) is their quantile at
-    (j + 1) / (m + 1), where the i-th of n sorted values (i from 0) is the quantile at (i + 1) / (n + 1); other
+    (j + 1) / (m + 1), where the i-th of n sorted values (i from 0) is the quantile at (i + 1) / (n + 1). Other
     quantiles are linearly interpolated or extrapolated. The optimal transport in one dimension moves the reference
     point of rank j to q_f(j).
 
-    As released: there are as many slices as features, initially the features themselves; the reference is initially
-    evenly spaced in [-1, 1]; w has Xavier initialisation. The authors' code sorts the reference instead of ranking it,
-    which is the same until training permutes three of its points; this is the paper's version.
+    As in the authors' code, there are as many slices as features, initially the features themselves. The reference r is
+    initially evenly spaced in [-1, 1], and w has Xavier initialisation. As in the paper, q_f takes the rank of r_fj.
+    The authors' code has the index that sorts r instead, which is the same until training permutes three points of r.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
 
@@ -88,5 +88,5 @@ class PSWEPool(FPSWEPool):
         """The directions theta, [slices, d], before normalisation."""
 
     def features(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n d"]:
-        """The slices of each row."""
+        """Return the slices of each row."""
         return F.linear(Z, F.normalize(self.slices, dim=1).to(Z.dtype))

@@ -11,24 +11,24 @@ from pointset.nn.modules import OneRowPool
 class SortedPool(OneRowPool):
     """y_f = sum_i w_f(i, n) x_f(i), where x_f(0) <= x_f(1) <= ... are the n values of feature f in a set.
 
-    A subclass defines the weights as the product of `weights`, which are trained, and `basis`, which depends only on n,
-    so they are computed once for a batch of sets of equal size. Most of the time is spent on sorting.
+    A subclass defines w_f as the product of `weights`, which are trained, and `basis`, which depends only on n. So w_f
+    is computed once for a batch of sets of equal size, and sorting takes most of the time.
     """
 
     def features(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n f"]:
-        """The features of each row to sort."""
+        """Return the features of each row to sort."""
         return Z
 
     def weights(self) -> Float[Tensor, "f k"]:
-        """The trained part of the weights of each feature."""
+        """Return the trained part of the weights of each feature."""
         raise NotImplementedError
 
     def basis(self, ranks: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B k n"]:
-        """The contribution of each trained weight to each rank from 0, for these set sizes, all at least 1."""
+        """Return the factor of each trained weight at each rank, from 0, for these set sizes (all at least 1)."""
         raise NotImplementedError
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 f"]:
-        """The weighted sums of each set."""
+        """Return the weighted sums of each set."""
         X = self.features(Z).transpose(1, 2)
         if mask is not None:
             X = X.masked_fill(~mask.unsqueeze(1), torch.inf)

@@ -13,7 +13,7 @@ from pointset.nn.registry import register
 
 @register("pooling", "max")
 class MaxPool(Pooling):
-    """Largest value of each feature.
+    """Maximum of each feature.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
 
@@ -52,7 +52,7 @@ class MeanPool(Pooling):
 
 @register("pooling", "sum")
 class SumPool(Pooling):
-    """Sum of each feature; unlike the mean, it depends on the number of elements.
+    """Sum of each feature; unlike the mean, it depends on the number of rows.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
 

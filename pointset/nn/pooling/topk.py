@@ -14,7 +14,7 @@ from pointset.nn.registry import register
 
 @register("pooling", "top<k>", listed="top8")
 class TopKPool(OneRowPool):
-    """Mean of the k largest values of each feature, or of all values in smaller sets; k = 1 is the maximum.
+    """Mean of the k largest values of each feature, or of all values in smaller sets; the maximum for k = 1.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
 

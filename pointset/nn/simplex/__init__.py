@@ -1,8 +1,8 @@
 """Functions from scores z [..., n] to weights on the simplex: each row w has w >= 0 and sum(w) = 1.
 
-Each solves a small optimisation problem exactly and has exact gradients. Softmax gives every key a positive weight;
-sparsemax and entmax-1.5 give many keys a weight of exactly 0; the constrained functions keep every weight below an
-upper bound per key.
+Each function is the exact solution of a small optimisation problem and has exact gradients. Softmax gives every key a
+positive weight, sparsemax and entmax-1.5 give many keys a weight of exactly 0, and the constrained functions have an
+upper bound for the weight of each key.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,7 @@ WEIGHTS: dict[str, Callable[..., Tensor]] = {
     "csparsemax": constrained_sparsemax,
     "entmax15": entmax15,
 }
-"""Functions by the name used in configurations. Called as f(z, mask=mask), those in `BOUNDED` as
-f(z, upper, mask=mask)."""
+"""Functions by their name in configurations, called as f(z, mask=mask), or f(z, upper, mask=mask) if in `BOUNDED`."""
 
 BOUNDED = frozenset(CONSTRAINED)
 """Names of the functions that take upper bounds."""

@@ -1,4 +1,4 @@
-"""Constrained softmax and sparsemax: the points of the simplex below upper bounds nearest to softmax, and to scores."""
+"""Constrained softmax and sparsemax: softmax and sparsemax with an upper bound for each weight."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,12 +13,12 @@ def constrained_softmax(
     upper: Float[Tensor, "..."] | float,
     mask: Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "*rows n"]:
-    """argmin_p KL(p | softmax(z)) over the simplex with p <= u: p_i = min(a exp(z_i), u_i), with a so that sum(p) = 1.
+    """Return argmin_p KL(p | softmax(z)) over the simplex with p <= u.
 
-    Let U be the keys at their bound. The other keys share the rest, 1 - sum_U u, in proportion to exp(z). With g the
-    gradient with respect to p, and m the mean of g over the keys outside U, weighted by p: dL/dz = p (g - m) outside
-    U, dL/du = g - m on U, and both are 0 elsewhere. Source: Martins and Kreutzer, "Learning what's easy: fully
-    differentiable neural easy-first taggers" (EMNLP 2017).
+    The solution is p_i = min(a exp(z_i), u_i), with a such that sum(p) = 1. Let U be the keys at their bound. The other
+    keys share the rest, 1 - sum_U u, in proportion to exp(z). With g = dL/dp, and m the mean of g over the keys outside
+    U, weighted by p: dL/dz = p (g - m) outside U, dL/du = g - m on U, and both are 0 elsewhere. Source: Martins and
+    Kreutzer, "Learning what's easy: fully differentiable neural easy-first taggers" (EMNLP 2017).
 
     Args:
         z, mask: see `sparsemax`.
@@ -40,9 +40,9 @@ def constrained_softmax(
 
 def _constrained_softmax(z: Tensor, u: Tensor) -> Tensor:
     with torch.no_grad():
-        # At their bound are the keys whose ratio u / exp(z) is below the factor a. They are visited in order of this
-        # ratio. At a = u_k / exp(z_k) the weights sum to the bounds of the keys up to k plus a times the exponentials
-        # of the others; while this sum is below 1, the solution has a larger a. Logarithms keep it from underflow.
+        # A key is at its bound if its ratio u / exp(z) is below the factor a. With the keys in order of this ratio and
+        # a = u_k / exp(z_k), the weights sum to the bounds of the keys up to k plus a times the exponentials of the
+        # later keys. While this sum is below 1, the solution has a larger a. Logarithms prevent underflow.
         order = ascending(u.log() - z)
         ratios = (u.log() - z).gather(-1, order)
         sums = u.gather(-1, order).cumsum(dim=-1)
@@ -59,7 +59,7 @@ def _constrained_softmax(z: Tensor, u: Tensor) -> Tensor:
 
 
 FAR = 2.0
-"""Scores are clamped to this distance from the pivot: at distance 1 or more, a key already has its bound or 0."""
+"""Scores are clamped to this distance from the pivot. At distance 1 or more, a weight is at its bound or 0."""
 
 
 def constrained_sparsemax(
@@ -67,11 +67,12 @@ def constrained_sparsemax(
     upper: Float[Tensor, "..."] | float,
     mask: Bool[Tensor, "..."] | None = None,
 ) -> Float[Tensor, "*rows n"]:
-    """argmin_p |p - z|^2 over the simplex with p <= u: p_i = min(max(z_i - tau, 0), u_i), with tau so that sum(p) = 1.
+    """Return argmin_p |p - z|^2 over the simplex with p <= u.
 
-    Let A be the keys with 0 < p < u and U those with p = u. With g the gradient with respect to p, and m the mean of g
-    over A (0 if A is empty): dL/dz = g - m on A, dL/du = g - m on U, and both are 0 elsewhere. Source: Malaviya,
-    Ferreira and Martins, "Sparse and constrained attention for neural machine translation" (arXiv 1805.08241).
+    The solution is p_i = min(max(z_i - tau, 0), u_i), with tau such that sum(p) = 1. Let A be the keys with 0 < p < u
+    and U those with p = u. With g = dL/dp, and m the mean of g over A (0 if A is empty): dL/dz = g - m on A,
+    dL/du = g - m on U, and both are 0 elsewhere. Source: Malaviya, Ferreira and Martins, "Sparse and constrained
+    attention for neural machine translation" (arXiv 1805.08241).
 
     Args:
         z, upper, mask: see `constrained_softmax`.
@@ -98,11 +99,11 @@ def _constrained_sparsemax(z: Tensor, u: Tensor) -> Tensor:
 
 
 def centred(z: Float[Tensor, "*rows n"], u: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows n"]:
-    """The scores minus the pivot of their row, clamped to [-FAR, FAR]: they give the same weights, more accurately.
+    """Subtract the pivot of each row from the scores, and clamp them to [-FAR, FAR]: the same weights, more accurate.
 
-    The pivot is the score at which the sum of min(u, 1), over keys in descending order, reaches 1. With tau at the
-    pivot the weights sum to less than 1, and with tau 1 below it to at least 1, so tau is between them. Scores
-    near the pivot are exact after the subtraction; differences beyond FAR do not affect the weights.
+    The pivot is the score at which the sum of min(u, 1), over keys in descending order of scores, reaches 1. The
+    weights sum to less than 1 for tau = pivot, and to at least 1 for tau = pivot - 1, so the solution is between them.
+    Scores near the pivot are exact after the subtraction. Differences beyond FAR do not affect the weights.
     """
     with torch.no_grad():
         order = ascending(-z)
@@ -115,12 +116,11 @@ def centred(z: Float[Tensor, "*rows n"], u: Float[Tensor, "*rows n"]) -> Float[T
 
 @torch.no_grad()
 def sorted_threshold(z: Float[Tensor, "*rows n"], u: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows 1"]:
-    """The threshold tau at which the weights min(max(z - tau, 0), u) of a row sum to 1.
+    """Return the threshold tau at which the weights min(max(z - tau, 0), u) of a row sum to 1.
 
-    As tau decreases, weight i starts to grow at tau = z_i and stops at z_i - u_i. Between two successive such points
-    the sum is linear in tau, with a slope equal to the number of growing weights. Scores must be `centred`: points that
-    coincide through rounding would contribute nothing to the sum. Where the bounds of a row sum to less than 1, the
-    threshold is minus infinity.
+    As tau decreases, weight i starts to grow at tau = z_i and stops at z_i - u_i. Between two successive such values of
+    tau, the sum is linear, and its slope is the number of growing weights. Scores must be `centred`: values that
+    rounding makes equal would add nothing to the sum. If the bounds of a row sum to less than 1, tau is minus infinity.
     """
     n = z.shape[-1]
     points = torch.cat((z, z - u.clamp(max=1)), dim=-1)

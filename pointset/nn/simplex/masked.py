@@ -1,4 +1,4 @@
-"""What all functions from scores to weights share: masks, the type of the computation, and upper bounds."""
+"""Masks, data types and upper bounds of all functions from scores to weights."""
 
 from collections.abc import Callable
 
@@ -9,28 +9,28 @@ from pointset.inputs import InputError
 from pointset.nn.fast.tiles import have_values
 
 SLACK = {torch.float64: 1e-9, torch.float32: 1e-4}
-"""By data type, how far below 1 the sum of a row's bounds may be: the rounding error of about a thousand bounds."""
+"""How far below 1 the sum of a row's bounds may be, by data type: the rounding error of about a thousand bounds."""
 
 
 def single_or_double(z: Tensor) -> Tensor:
-    """The scores in the type of the computation: float64 stays, every other type becomes float32."""
+    """Convert scores to float32; float64 stays."""
     return z if z.dtype == torch.float64 else z.float()
 
 
 def on_simplex(
     z: Tensor, mask: Tensor | None, weigh: Callable[..., Tensor], upper: Tensor | float | None = None
 ) -> Tensor:
-    """Weights p [..., n] of scores z [..., n].
+    """Return the weights p [..., n] of scores z [..., n].
 
     Args:
         z: scores of any floating type.
         mask: True at real keys, broadcastable to z; None if all are real.
-        weigh: differentiable, computes the weights from scores [..., n], and from bounds if there are any.
+        weigh: differentiable function of scores [..., n], and of bounds if there are any, that returns weights.
         upper: bounds of at least 0, broadcastable to z.
 
     Raises:
-        InputError: a bound is negative, or the bounds of a row's real keys sum to less than 1. In compiled, exported
-            or transformed code this is not checked, and such a row gets its bounds as weights.
+        InputError: a bound is negative, or the bounds of a row's real keys sum to less than 1. Compiled, exported or
+            transformed code does not check this; the weights of such a row are its bounds.
     """
     if z.shape[-1] == 0:
         return z.clone()
@@ -39,19 +39,19 @@ def on_simplex(
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(torch.float32).min if upper is None else 0.0)
     p = weigh(scores, *bounds)
-    return (p if mask is None else p * mask).to(z.dtype)  # for rows without a real key
+    return (p if mask is None else p * mask).to(z.dtype)  # rows without a real key become 0
 
 
 def leave_no_choice(u: Tensor) -> Tensor:
-    """True for the rows whose bounds sum to 1 up to rounding, or to less: every weight is then at its bound."""
+    """Return True for rows whose bounds sum to at most 1, up to rounding: every weight is then at its bound."""
     return u.detach().sum(dim=-1, keepdim=True) <= 1 + 8 * torch.finfo(u.dtype).eps
 
 
 def gradient_of_shares(p: Tensor, free: Tensor) -> Tensor:
-    """The weights p [..., n] unchanged; rows without a free weight get the gradient of p / sum(p).
+    """Return the weights p [..., n]; rows without a free weight get the gradient of p / sum(p).
 
-    A weight is free if it is neither 0 nor at its bound. A constant added to the gradient of a row then has no effect,
-    as in all other rows.
+    A weight is free if it is neither 0 nor at its bound. With this gradient, a constant added to dL/dp of a row has no
+    effect, as in all other rows.
     """
     total = p.sum(dim=-1, keepdim=True)
     scale = total.detach() / total.clamp(min=torch.finfo(p.dtype).tiny)
@@ -59,7 +59,7 @@ def gradient_of_shares(p: Tensor, free: Tensor) -> Tensor:
 
 
 def _checked_bounds(upper: Tensor | float, z: Tensor, mask: Tensor | None) -> Tensor:
-    """The bounds of scores z [..., n], 0 at padded keys; see `on_simplex`."""
+    """Return the bounds of scores z [..., n], 0 at padded keys; see `on_simplex`."""
     given = torch.as_tensor(upper, device=z.device)
     u = given.to(z.dtype).expand(z.shape)
     if mask is not None:

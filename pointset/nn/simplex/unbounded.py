@@ -1,6 +1,6 @@
-"""Weights without upper bounds: softmax, sparsemax, and entmax-1.5 half way between them.
+"""Weights without upper bounds: softmax, sparsemax, and entmax-1.5, which is halfway between them.
 
-Sorting finds the support of each row, without gradients; the weights are then a formula of the scores on the support.
+The latter two find the support of each row by sorting, without gradients, and compute the weights on the support.
 """
 
 import torch
@@ -14,7 +14,7 @@ from pointset.nn.simplex.masked import on_simplex
 def softmax(
     z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = None, dim: int = -1
 ) -> Float[Tensor, "*rows n"]:
-    """argmax_p p.z + H(p) over the simplex, with H the Shannon entropy: p_i = exp(z_i) / sum_j exp(z_j).
+    """Return argmax_p p.z + H(p) over the simplex, with H the Shannon entropy: p_i = exp(z_i) / sum_j exp(z_j).
 
     Args:
         z: scores, finite at real keys.
@@ -31,12 +31,12 @@ def softmax(
     """
     if mask is None:
         return torch.softmax(z, dim=dim)
-    # The lowest finite number, not -inf: a row without a real key would give NaN, in the gradient too.
+    # The lowest finite number, not -inf, which would give NaN for a row without a real key, also in the gradient.
     return torch.softmax(z.masked_fill(~mask, torch.finfo(z.dtype).min), dim=dim) * mask
 
 
 def sparsemax(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "*rows n"]:
-    """argmin_p |p - z|^2 over the simplex: p_i = max(z_i - tau, 0), with tau so that sum(p) = 1.
+    """Return argmin_p |p - z|^2 over the simplex: p_i = max(z_i - tau, 0), with tau such that sum(p) = 1.
 
     Its Jacobian is Diag(s) - s s^T / |S|, where s is 1 on the support S and 0 elsewhere. Source: Martins and Astudillo,
     "From softmax to sparsemax" (arXiv 1602.02068).
@@ -62,21 +62,21 @@ def _sparsemax(z: Tensor) -> Tensor:
         descending = -sorted_values(-shifted)
         sums = descending.cumsum(dim=-1)
         ranks = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
-        # The support is the largest k for which the k-th score has a weight above 0.
+        # The size of the support is the largest k with 1 + k z_k > z_1 + ... + z_k, for descending scores.
         size = (1 + ranks * descending > sums).sum(dim=-1, keepdim=True)
         tau = (sums.gather(-1, size - 1) - 1) / size
         support = shifted > tau
-    # One more Newton step on this support: it removes the rounding error of tau.
+    # A Newton step on this support removes the rounding error of tau.
     above = torch.where(support, shifted - tau, 0)
     step = (above.sum(dim=-1, keepdim=True) - 1) / support.sum(dim=-1, keepdim=True)
     return torch.where(support, above - step, 0).clamp(min=0)
 
 
 def entmax15(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "*rows n"]:
-    """argmax_p p.z + H(p) over the simplex, with H the Tsallis entropy of order 1.5: 4/3 sum_i (p_i - p_i^1.5).
+    """Return argmax_p p.z + H(p) over the simplex, with H the Tsallis entropy 4/3 sum_i (p_i - p_i^1.5) of order 1.5.
 
-    The solution is p_i = max(z_i / 2 - tau, 0)^2, with tau so that sum(p) = 1: the smaller root of a quadratic equation
-    on the support. Its Jacobian is Diag(s) - s s^T / sum(s) with s = sqrt(p). Source: Peters, Niculae and Martins,
+    The solution is p_i = max(z_i / 2 - tau, 0)^2. On the support, sum(p) = 1 is a quadratic equation, and tau is its
+    smaller root. Its Jacobian is Diag(s) - s s^T / sum(s) with s = sqrt(p). Source: Peters, Niculae and Martins,
     "Sparse sequence-to-sequence models" (arXiv 1905.05702).
 
     Args:
@@ -96,8 +96,8 @@ def _entmax15(z: Tensor) -> Tensor:
     halves = z / 2
     shifted = halves - halves.detach().amax(dim=-1, keepdim=True)
     with torch.no_grad():
-        # Each size of the support gives a candidate for the threshold; the last one that does not exceed the smallest
-        # score of its support is the threshold. A key at or below -1 has weight 0.
+        # Each size of the support gives a candidate for the threshold. The threshold is the last candidate that does
+        # not exceed the smallest score of its support. A key with a shifted score of -1 or less has weight 0.
         descending = -sorted_values(-shifted).clamp(max=2)
         size = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype, device=z.device)
         mean = descending.cumsum(dim=-1) / size
