@@ -1,4 +1,4 @@
-"""Answers to arguments that a function or a configuration does not have, and the texts of fields for `help`."""
+"""Suggestions for unknown arguments of functions and configurations, and texts of fields for `help`."""
 
 import ast
 import difflib
@@ -28,13 +28,13 @@ ELSEWHERE = {
     "lr": ("learning_rate",),
     "early_stopping": ("patience",),
 }
-"""What options of other libraries are called here: the first of these that is known."""
+"""Names of options in other libraries, each with our names for it. The first that is known is suggested."""
 
 
 def closest_spelling(key: object, known: Sequence[str]) -> str:
-    """Return the known name that is most similar to a wrong one: that begins with it, or has many of its characters.
+    """Return the known name that is most similar to an unknown one: it begins with it, or has many of its characters.
 
-    A usual name of other libraries stands for ours. The fields of an argument are known as argument__field.
+    For a usual name of other libraries, it is our name. The fields of an argument are known as argument__field.
     """
     field = str(key).rpartition("__")[2]
     for usual in ELSEWHERE.get(field, (field,)):
@@ -47,10 +47,10 @@ def closest_spelling(key: object, known: Sequence[str]) -> str:
 
 
 def suggests(function: T) -> T:
-    """Decorate a function so that a TypeError for an argument that it does not have names the nearest one.
+    """Decorate a function so that the TypeError for an unknown argument suggests the most similar one.
 
-    The fields of its configurations are suggested, too. Too many arguments by position are answered with the first of
-    those by name alone.
+    It may be a field of a configuration that the function takes. The TypeError for too many positional arguments
+    names the first keyword-only one.
     """
     name, parameters = function.__qualname__.removesuffix(".__init__"), inspect.signature(function).parameters
     by_name = [one.name for one in parameters.values() if one.kind == one.KEYWORD_ONLY]
@@ -70,9 +70,9 @@ def suggests(function: T) -> T:
 
 
 def _written(function: Callable[..., Any], configuration: Any = None) -> dict[str, str]:
-    """How arguments are written, and the fields of configurations among them by paths such as recipe__epochs.
+    """Return how to write each argument. Fields of configurations have paths such as recipe__epochs.
 
-    Of a configuration, the allowed values are added.
+    The arguments of a configuration are followed by their allowed values.
     """
     parameters = [one for one in inspect.signature(function).parameters.values() if one.name != "self"]
     written = {
@@ -88,9 +88,9 @@ def _written(function: Callable[..., Any], configuration: Any = None) -> dict[st
 
 
 def explained(cls: type) -> type:
-    """Decorate a configuration: `help` shows the text of each field, and unknown options are refused with the nearest.
+    """Decorate a configuration: `help` shows the text of each field, and errors suggest options; see `suggests`.
 
-    The texts are the strings below the fields, which `--help-all` shows, too. They are read when they are asked for.
+    The texts are the strings below the fields, which `--help-all` also shows. They are read when `help` is called.
     """
     cls.__init__ = suggests(cls.__init__)  # type: ignore[misc]
     cls.__doc__ = _Explanation(cls.__doc__ or "")  # type: ignore[assignment]

@@ -1,7 +1,7 @@
-"""Checked configurations: frozen dataclasses that are filled from Python, flags or files, and saved with results.
+"""Checked configurations: frozen dataclasses from Python, flags or files, which are saved with results.
 
-Types and ranges are in the annotations, and msgspec checks them when an object is made, so all sources are checked
-alike. This module imports nothing heavy, so that `pointset --help` is fast.
+Types and ranges are in the annotations. msgspec checks them when an object is made, whatever the source of its values.
+This module imports nothing heavy, so that `pointset --help` is fast.
 """
 
 import dataclasses
@@ -22,21 +22,21 @@ from pointset.errors import PointsetError, described, quoted
 
 FINITE = sys.float_info.max
 COMMON = Parameter(show=True)
-"""An option that `--help` shows, also of a command with many; `--help-all` shows the others too."""
+"""An option that `--help` always shows. For a command with many options, only `--help-all` shows the others."""
 
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number in [0, 2^63)")]
 """A seed that the generators of torch and of numpy accept."""
 Count = Annotated[int, Meta(ge=1, le=2**63 - 1, description="a whole number, at least 1")]
 Width = Annotated[int, Meta(ge=1, le=8192, description="a whole number from 1 to 8,192")]
-"""Width of a layer. The largest weight matrix takes 0.3 GB, and four times as much in training."""
+"""Width of a layer. The largest weight matrix takes 0.3 GB, in training four times as much."""
 Depth = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
 """Number of layers of one kind."""
 MOST_POINTS = 10**7
 PointCount = Annotated[int, Meta(ge=1, le=MOST_POINTS, description="a whole number from 1 to 10,000,000")]
-"""Number of points of a set or a pool; of a larger cloud a random part is used."""
+"""Number of points of a set or of a cached shape. Of a larger cloud, a random part is used."""
 SizeRange = Annotated[
     tuple[PointCount, PointCount],
-    Meta(description="two numbers of points, the fewest and the most, each from 1 to 10,000,000"),
+    Meta(description="two numbers of points, the minimum and the maximum, each from 1 to 10,000,000"),
 ]
 Cores = Annotated[int, Meta(ge=1, le=4096, description="a whole number from 1 to 4,096")]
 """Number of threads or processes."""
@@ -51,18 +51,18 @@ Form = Literal["reference", "paper"]
 ScoreScale = Literal["model", "head"] | Positive
 NormName = Literal["none", "layer", "set", "group", "instance", "batch"]
 HeadNormName = Literal["none", "layer", "batch"]
-"""Norms for one vector per set, where the other norms would normalise a vector by its own statistics."""
+"""Norms of one vector per set. The other norms would normalise a single vector by its own statistics."""
 ScoreName = Literal["dot", "bilinear", "additive"]
 WeightsName = Literal["softmax", "sparsemax", "entmax15", "csoftmax", "csparsemax"]
 CONSTRAINED: tuple[WeightsName, ...] = ("csoftmax", "csparsemax")
 """Weights with an upper bound."""
 Weighting = str | Callable[..., Any]
-"""The name of a weights function, or the function."""
+"""Name of a weights function, or the function."""
 if TYPE_CHECKING:
     Weightings = Weighting | tuple[Weighting, ...]
 else:
-    Weightings = tuple[WeightsName | str, ...]  # for the command line, where a function cannot be given
-"""Functions from logits to weights: one for all heads, or one per head."""
+    Weightings = tuple[WeightsName | str, ...]  # the command line cannot take a function
+"""Weights functions: one for all heads, or one per head."""
 Coverage = Literal["none", "seeds", "heads"]
 SeedSource = Literal["trained", "mean", "max"]
 InitialName = Literal["normal", "xavier"]
@@ -83,16 +83,16 @@ class Checked:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Build from a mapping, such as a table of TOML or JSON; see `changed`."""
+        """Build the configuration from a mapping, such as a table of TOML or JSON; see `changed`."""
         return cls(**cls._fields_of(values))
 
     def changed(self, values: Mapping[str, Any]) -> Self:
-        """Return a copy with other values, by the names of fields.
+        """Return a copy with other values of the named fields.
 
-        Lists become tuples, and "none" becomes None for fields that allow None but not "none", as TOML has no null.
+        Lists become tuples. As TOML has no null, "none" becomes None for fields that allow None but not "none".
 
         Raises:
-            PointsetError: no field has such a name, or a value is not allowed.
+            PointsetError: there is no such field, or a value is not allowed.
         """
         return dataclasses.replace(self, **self._fields_of(values))  # type: ignore[type-var]
 
@@ -103,7 +103,7 @@ class Checked:
 
     @classmethod
     def allowed_values(cls, name: str) -> str | None:
-        """Return the values that a field allows, as text for a message."""
+        """Return the allowed values of a field, as text for a message."""
         return allowed(_kinds(cls)[name])
 
     @classmethod
@@ -124,7 +124,7 @@ class Checked:
 
 
 def check(name: str, value: Any, kind: Any) -> None:
-    """Raise a PointsetError, with the allowed values, unless the value fits an annotated type or is of a class."""
+    """Raise a PointsetError with the allowed values, unless the value fits the annotated type or class `kind`."""
     if not _fits(value, kind):
         got = described(value) if getattr(value, "shape", ()) else quoted(value)
         raise PointsetError(f"{name} must be {allowed(kind)}, got {got}")
@@ -137,7 +137,7 @@ def check_counts(**counts: Any) -> None:
 
 
 def check_options(owner: str, given: Iterable[str], known: Container[str], listed: Sequence[str]) -> None:
-    """Raise a PointsetError, with the nearest of the listed names, for the first option that is not known."""
+    """Raise a PointsetError for the first unknown option; it suggests the most similar listed name."""
     if unknown := next((name for name in given if name not in known), None):
         near = closest_spelling(unknown, listed)
         raise PointsetError(
@@ -173,7 +173,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def allowed(kind: Any) -> str | None:
-    """Return the values that an annotated type allows, as text for a message."""
+    """Return the allowed values of an annotated type, as text for a message."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return next((part.description for part in parts if isinstance(part, Meta)), None) or allowed(parts[0])
@@ -190,7 +190,7 @@ def allowed(kind: Any) -> str | None:
 @explained
 @dataclass(frozen=True, kw_only=True)
 class AttentionOptions(Checked):
-    """Options of attention blocks, apart from their widths. The defaults are those of the Set Transformer authors.
+    """Options of attention blocks, except their widths. The defaults are those of the Set Transformer authors.
 
     Example:
         >>> options = pointset.nn.AttentionOptions(heads=8, weights="sparsemax")
@@ -204,12 +204,12 @@ class AttentionOptions(Checked):
     """Published form of the MAB: "reference" (the authors' released code) or "paper" (arXiv 1810.00825, eq. 6)."""
     norm: NormName | None = None
     """Norm in every block: "layer", "set", "group", "instance", "batch" or "none". None means "layer" for form "paper",
-    "none" for form "reference", and "batch" in the encoder dumlp."""
+    "none" for form "reference", and "batch" for dumlp."""
     prenorm: bool = False
     """Normalise the input of each residual branch instead of the sum after it."""
     scale: ScoreScale = "model"
-    """Logits are divided by sqrt(d) ("model", as published) or by sqrt(d / h) ("head", usual practice), or multiplied
-    by a number."""
+    """Logits are divided by sqrt(d) ("model", as published) or by sqrt(d / h) ("head", the usual practice), or
+    multiplied by a number."""
     score: ScoreName = "dot"
     """Function that computes a logit from a query and a key."""
     score_layers: Depth = 1
@@ -219,16 +219,16 @@ class AttentionOptions(Checked):
     trained_temperature: bool = False
     """Train a temperature for each head, with the initial value `temperature`."""
     weights: Weightings = ("softmax",)
-    """Function from logits to attention weights: one name for all heads, or one name per head. Names registered with
-    `pointset.register_weights` are allowed, too, and in Python functions f(logits, mask). The weights of csoftmax and
-    csparsemax are at most `bound`."""
+    """Function from logits to attention weights: one name for all heads, or one name per head. It may be a name
+    registered with `pointset.register_weights`, or in Python a function f(logits, mask). csoftmax and csparsemax limit
+    each weight by `bound`."""
     bound: Bound = 2.0
     """Upper bound of the csoftmax and csparsemax weights of a point, as a multiple of uniform attention, 1 / n. With
     `coverage`, it bounds the sum of a point's weights over all seeds or heads, as a multiple of the mean of this sum
     over the points."""
     coverage: Coverage = "none"
-    """For PMA with csoftmax or csparsemax: all "seeds", or all "heads", share one bound for each point. The weights are
-    computed in order, and each seed or head has the bound minus the weights of the seeds or heads before it."""
+    """For PMA with csoftmax or csparsemax: all "seeds" or all "heads" share one bound for each point. Their weights are
+    computed in order. For each seed or head, the weights of those before it are subtracted from the bound."""
     attention_dropout: Share = 0.0
     """Dropout on the attention weights of every block."""
 
@@ -248,7 +248,7 @@ class AttentionOptions(Checked):
 
     @property
     def norm_name(self) -> NormName:
-        """The norm of the blocks: `norm`, or by default that of the form."""
+        """Norm of the blocks: `norm`, or the default of the form."""
         return self.norm or ("layer" if self.form == "paper" else "none")
 
     @property
@@ -266,7 +266,7 @@ class AttentionOptions(Checked):
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as plain data for JSON; raises a PointsetError for a function without a name."""
+        """Return the fields as plain data for JSON; raise a PointsetError for a function without a name."""
         return super().as_dict() | {"weights": names_of("weights", self.weights)}
 
     def _check(self, name: str, value: Any, kind: Any) -> None:
@@ -277,17 +277,17 @@ class AttentionOptions(Checked):
 
 
 def as_functions(weights: Weightings) -> tuple[Weighting, ...]:
-    """One weights function or several as a tuple."""
+    """Return one or several weights functions as a tuple."""
     return weights if isinstance(weights, tuple) else (weights,)
 
 
 def name_of(weights: Weighting) -> str:
-    """Name of a weights function in messages and reprs."""
+    """Return the name of a weights function for messages and reprs."""
     return weights if isinstance(weights, str) else str(getattr(weights, "__name__", type(weights).__name__))
 
 
 def names_of(option: str, weights: Weightings) -> list[str]:
-    """Return the names of weights functions, for JSON; raises a PointsetError if one is a function without a name."""
+    """Return the names of weights functions for JSON; raise a PointsetError for a function without a name."""
     for function in as_functions(weights):
         if not isinstance(function, str):
             raise PointsetError(

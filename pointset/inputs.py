@@ -76,7 +76,7 @@ def as_places(name: str, places: Any, count: int) -> Tensor:
         raise InputError(f"{name} must be whole numbers [k], got {described(indices)}")
     outside = indices[(indices < -count) | (indices >= count)]
     if len(outside):
-        raise InputError(f"{name} has {int(outside[0])}, and must be below {count:,}, the number of entries")
+        raise InputError(f"{name} has the index {int(outside[0])}, which is out of range for {count:,} entries")
     return indices.to(torch.int64)
 
 
