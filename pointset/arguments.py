@@ -32,9 +32,9 @@ ELSEWHERE = {
 
 
 def closest_spelling(key: object, known: Sequence[str]) -> str:
-    """Return the known name that is most similar to an unknown one: it begins with it, or has many of its characters.
+    """Return the known name that begins with an unknown one, or is otherwise most similar to it.
 
-    For a usual name of other libraries, it is our name. The fields of an argument are known as argument__field.
+    For a usual name of other libraries, it is our name for it. Fields of an argument have names like argument__field.
     """
     field = str(key).rpartition("__")[2]
     for usual in ELSEWHERE.get(field, (field,)):
@@ -70,9 +70,9 @@ def suggests(function: T) -> T:
 
 
 def _written(function: Callable[..., Any], configuration: Any = None) -> dict[str, str]:
-    """Return how to write each argument. Fields of configurations have paths such as recipe__epochs.
+    """Return the text to suggest for each argument, and for each field of a configuration, such as recipe__epochs.
 
-    The arguments of a configuration are followed by their allowed values.
+    The text of a field contains its allowed values.
     """
     parameters = [one for one in inspect.signature(function).parameters.values() if one.name != "self"]
     written = {

@@ -1,4 +1,4 @@
-"""Checked configurations: frozen dataclasses from Python, flags or files, which are saved with results.
+"""Checked configurations: frozen dataclasses, filled from Python, flags or files, and saved with results.
 
 Types and ranges are in the annotations. msgspec checks them when an object is made, whatever the source of its values.
 This module imports nothing heavy, so that `pointset --help` is fast.
@@ -224,8 +224,7 @@ class AttentionOptions(Checked):
     each weight by `bound`."""
     bound: Bound = 2.0
     """Upper bound of the csoftmax and csparsemax weights of a point, as a multiple of uniform attention, 1 / n. With
-    `coverage`, it bounds the sum of a point's weights over all seeds or heads, as a multiple of the mean of this sum
-    over the points."""
+    `coverage`, upper bound of their sum over all seeds or heads, as a multiple of this sum under uniform attention."""
     coverage: Coverage = "none"
     """For PMA with csoftmax or csparsemax: all "seeds" or all "heads" share one bound for each point. Their weights are
     computed in order. For each seed or head, the weights of those before it are subtracted from the bound."""

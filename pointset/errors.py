@@ -46,7 +46,7 @@ def counted(number: int, what: str) -> str:
 
 
 def described(value: Any) -> str:
-    """Return "float32 [2, 5, 3]" for such a tensor or array, and for other values their type."""
+    """Describe a tensor or an array as "float32 [2, 5, 3]", and other values by their type."""
     shape, kind = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or kind is None:
         return "None" if value is None else type(value).__name__
@@ -88,7 +88,7 @@ def place_in_own_code(error: BaseException) -> str:
 
 
 def warn_caller(text: str) -> None:
-    """Warn, with the line of the user's code that called this package."""
+    """Issue a warning at the line of the user's code that called this package."""
     frames = enumerate(traceback.walk_stack(sys._getframe(1)), 2)
     level = next((level for level, (frame, _) in frames if NOT_OWN[0] not in frame.f_code.co_filename), 2)
     warnings.warn(text, UserWarning, stacklevel=level)

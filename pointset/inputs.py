@@ -99,7 +99,7 @@ def as_points(points: Any, width: int | Sequence[int], like: Tensor | None, shap
     Args:
         points: tensor or array of any real type; integers of a tensor must be exact in the model's type.
         width: allowed number of values per point, or several such numbers, the usual one first.
-        like: parameter of the model; the result has its type and, for arrays, its device. None keeps a floating type.
+        like: parameter of the model; the result has its type and, for arrays, its device. None keeps floating types.
         shape: expected shape for the message; {} is replaced by the width.
 
     Raises:

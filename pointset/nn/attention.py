@@ -5,8 +5,8 @@
 
 Scores are in `scores`, weights in `weights`. `fast.kernels` chooses the fastest function for the same result.
 
-Letters: X [B, n, .] gives the queries, Y [B, m, .] the keys and values. The h heads have width c = d / h each. The mask
-[B, m] is True at the real rows of Y.
+Letters: X [B, n, .] gives the queries, Y [B, m, .] the keys and values. The queries have width d, and each of the
+h heads width c = d / h. The mask [B, m] is True at the real rows of Y.
 Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Transformer" (arXiv 1810.00825, eq. 3 to 5).
 """
 
@@ -132,7 +132,7 @@ class Multihead(RowsModule):
 
 
 def changed_options(block: type, options: Any, changes: Mapping[str, Any]) -> AttentionOptions:
-    """Return the options with the changed fields; raise an error for another type or an unknown field."""
+    """Return `options` with the changed fields; raise an error if it has another type, or a field is unknown."""
     if not isinstance(options, AttentionOptions):
         wrong = f"{quoted(options)}, of type {type(options).__name__}"
         raise InputError(f"options must be AttentionOptions, got {wrong}: give heads, norm, ... by name, as in heads=8")

@@ -8,7 +8,7 @@
 Letters: X [B, n, d] and Y [B, m, d] are sets of rows, I [m, d] inducing points, S [k, d] seeds. Masks are True at real
 rows.
 
-Form "paper" is these equations. Form "reference" is the code that the authors ran and released (github
+Form "paper" follows these equations. Form "reference" is the code that the authors ran and released (github
 juho-lee/set_transformer, modules.py): the residual is the projected query, W^O is left out, H + rFF(H) is
 H + ReLU(H W + b), and PMA has no rFF.
 """
@@ -245,8 +245,8 @@ class PMA(RowsModule):
 def initial_rows(rows: int, dim: int, initial: InitialName) -> Float[Tensor, "1 rows dim"]:
     """Return initial inducing points or seeds: "normal" (standard normal) or "xavier", as in the released code.
 
-    For [1, m, d], xavier_uniform_ counts m d inputs. Its bound, sqrt(6 / (m d + d)), is so small that the initial rows
-    are nearly equal.
+    For the shape [1, m, d], xavier_uniform_ assumes m d inputs. Its bound, sqrt(6 / (m d + d)), is so small that the
+    initial rows are nearly equal.
     """
     return nn.init.xavier_uniform_(torch.empty(1, rows, dim)) if initial == "xavier" else torch.randn(1, rows, dim)
 

@@ -15,7 +15,7 @@ from pointset.nn.masks import Mask, full_mask, masked_max
 from pointset.nn.modules import WholeModel
 from pointset.nn.registry import register
 
-# Normalise a single row by the running statistics in training, where torch's batch norm raises an error.
+# In training, the running statistics normalise a single row; torch's batch norm would raise an error.
 NORM = {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}}
 
 
@@ -28,7 +28,7 @@ class PointNet(WholeModel):
     X [B, n, inputs] with a mask [B, n] (True at real points) gives logits [B, classes].
 
     Args:
-        inputs, classes: inputs per point, and number of logits.
+        inputs, classes: number of inputs per point, and of logits.
         dropout: rate of the dropout before the last layer.
 
     Source:
@@ -69,7 +69,7 @@ class DGCNN(WholeModel):
     X [B, n, inputs] with a mask [B, n] (True at real points) gives logits [B, classes].
 
     Args:
-        inputs, classes: inputs per point, and number of logits.
+        inputs, classes: number of inputs per point, and of logits.
         dropout: rate of the dropout before each of the last two layers.
         neighbours: number k of neighbours.
 

@@ -25,7 +25,7 @@ class RowsModule(nn.Module):
     """Base class of modules that are called with rows and a mask; a wrong type or shape raises an InputError."""
 
     row_widths: tuple[int | None, ...] = (None,)
-    """Width of each tensor of rows in the call, None for any. The mask follows, and belongs to the last of them."""
+    """Widths of the tensors of rows in a call, None for any width. The next argument is the mask of the last one."""
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         """Check the rows and the mask, except under a compiler or an exporter, and call the module."""

@@ -57,7 +57,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Builder:
-    """A registered class with the argument that a name gives, or joined poolings."""
+    """A registered class with an argument, such as 16 in `isab16`, or joined poolings."""
 
     entry: Entry
     argument: tuple[int | str, ...] = ()
@@ -110,7 +110,7 @@ REGISTERED: dict[tuple[Kind, str], Entry] = {}
 
 
 def register(kind: Kind, name: str, listed: str = "") -> Callable[[T], T]:
-    """Register the decorated class; `listed` is its name in lists, by default without an optional argument."""
+    """Register the decorated class; `listed` is its name in lists (default: without the optional argument)."""
     return lambda module: enter(Entry(kind, name, module, listed or without_argument(name)))
 
 

@@ -6,7 +6,7 @@
 
 for head j, with Q [_, h, n, c], K [B, h, m, c] and logits [B, h, n, m]. The first two are *linear*: matrix products of
 Q and K, which attention can compute in any order. All logits are divided by a temperature. If it is trained, each head
-has its own; its logarithm is stored, so that it stays positive.
+has its own temperature, stored as its logarithm to stay positive.
 """
 
 import math
@@ -37,7 +37,7 @@ class Score(nn.Module):
         """Logarithm of each head's trained factor of the temperature, [h]."""
 
     def scaled(self, X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B h n c"]:
-        """Scale queries or keys, and so the logits, and divide them by the temperature."""
+        """Apply the scale and the temperature of the logits to queries or keys."""
         if self.log_temperature is None:
             return X if self.factor == 1.0 else X * self.factor
         return X * (torch.exp(-self.log_temperature) * self.factor).view(-1, 1, 1)

@@ -1,6 +1,6 @@
 """Attention weights from logits: the `weights` of Att(Q, K, V; score, weights).
 
-The functions are in `simplex`. A block has one for each head, upper bounds relative to the set size, and dropout.
+The functions are in `simplex`. `Weights` has one for each head, upper bounds relative to the set size, and dropout.
 
 A user-defined function f(logits, mask) is the activation of Att(Q, K, V; activation) = activation(Q K^T) V. Its
 arguments are the logits [B, h, n, m], scaled and divided by the temperature as for softmax (`scale=1.0` leaves the
@@ -36,7 +36,7 @@ class Weights(nn.Module):
         u_1 = bound T / m,   u_(t+1) = max(0, u_t - a_t),
 
     so the T weights of a key sum to at most u_1, its *fertility*: `bound` times the sum under uniform attention (after
-    Malaviya et al., arXiv 1805.08241, whose fertilities are numbers of words). As bound >= 1, the last row is feasible.
+    Malaviya et al., arXiv 1805.08241, whose fertilities are numbers of words). As bound >= 1, every row is feasible.
 
     Args:
         options: heads, `weights`, `bound`, `coverage` ("seeds": the queries of each head share the bound; "heads": the
@@ -87,7 +87,7 @@ class Weights(nn.Module):
         return WEIGHTS[str(name)](logits, *((upper,) if name in BOUNDED else ()), mask=keep)
 
     def _in_turn(self, logits: Tensor, keep: Tensor | None) -> Tensor:
-        """Compute the weights of seeds or heads in order, each below the bound minus the weights before it."""
+        """Compute the weights of seeds or heads in order, and subtract them from the bound of the next one."""
         # At least float32: rounding errors accumulate, and the bounds of the last row must still sum to 1.
         dtype, logits = logits.dtype, single_or_double(logits)
         axis = 2 if self.coverage == "seeds" else 1

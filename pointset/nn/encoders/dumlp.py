@@ -45,7 +45,7 @@ class InteractionLayer(nn.Module):
     def forward(self, X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
         """Return the rows, in the order of X; `mask` is True at real rows."""
         S = self.reads(X, mask)
-        if is_fixed(self.norm):  # N(X W + s U) = X W' + s U' + b saves a pass over the rows
+        if is_fixed(self.norm):  # N(X W + s U) is X W' + s U' + b, without a pass for N
             (W, b), (U, _) = self.norm.folded_into(self.rows), self.norm.folded_into(self.summary)
             shared = linear(S.flatten(1), U)[:, None]
             Y = zero_padded_rows(linear(X, W, b).add_(shared), mask)
@@ -69,7 +69,7 @@ class Stem(NormedLayers):
 
 @register("encoder", "dumlp<m>", listed="dumlp16")
 class DualMLPEncoder(Encoder):
-    """A layer inputs -> dim, then interaction layers with m maps: by default two, with batch norm. Cost O(n).
+    """A layer from `inputs` to `dim`, then interaction layers with m maps (two by default). Cost O(n).
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
 

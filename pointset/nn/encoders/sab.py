@@ -15,10 +15,10 @@ from pointset.nn.registry import register
 def attention_layers(
     block: Callable[[int], nn.Module], inputs: int, dim: int, layers: int, attention: AttentionOptions
 ) -> list[nn.Module]:
-    """Return attention blocks of width `dim`, after a linear layer if raw coordinates do not suit the first block.
+    """Return attention blocks of width `dim`; in form "paper" or with prenorm, a linear layer precedes them.
 
-    They do not suit form "paper", which adds the input to the output, so that their widths must agree, or prenorm,
-    which would normalise raw coordinates.
+    Form "paper" adds the input to the output, so their widths must agree. With prenorm, the first block would normalise
+    raw coordinates.
     """
     check_counts(inputs=inputs, dim=dim, layers=layers)
     embed = attention.form == "paper" or attention.prenorm

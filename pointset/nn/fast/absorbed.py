@@ -19,7 +19,7 @@ from pointset.nn.scores import DotScore, split_heads
 
 
 class Projection(NamedTuple):
-    """Rows Y and a linear layer, whose product is the keys or values. Absorbed attention does not compute it."""
+    """Rows Y, and the linear layer from them to keys or values, which absorbed attention does not apply to Y."""
 
     rows: Float[Tensor, "B n d_in"]
     layer: nn.Linear

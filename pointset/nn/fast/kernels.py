@@ -14,12 +14,12 @@ from pointset.nn.masks import non_empty
 from pointset.nn.scores import DotScore, Score, join_heads, split_heads
 
 FEW_KEYS = 64
-"""On a CPU with at most this number of keys, two plain products are faster than torch's kernel, and the weights need no
-more memory than the keys."""
+"""On a CPU with at most this number of keys, two matrix products are faster than torch's kernel, and the weights need
+no more memory than the keys."""
 MOST_WEIGHTS = 2**22
-"""Number of weights of all sets and heads (16 MB) above which `absorbed` gives way to torch's kernel, as the weights no
-longer fit the cache. In the first layer of sab-pma with 500 to 1,000 points, the kernel takes 0.5 to 0.9 of the time of
-`absorbed` for inference, as long for a training step, and two thirds if memory is not kept for reuse."""
+"""Number of weights of all sets and heads (16 MB) above which torch's kernel replaces `absorbed`, as they do not fit
+the cache. In the first layer of sab-pma with 500 to 1,000 points, the kernel takes 0.5 to 0.9 of the time of `absorbed`
+for inference. For a training step, it takes the same time, or two thirds of it if memory is not kept for reuse."""
 ANY_SIZE = 2**14
 """Value for a symbolic size, when the program is compiled or exported for sets of any size."""
 
@@ -54,7 +54,7 @@ def fused(
     """Return concat_j(A_j V_j) by torch's kernel, for softmax of a linear score."""
     keys, values = score.keys(split_heads(K.product(), score.heads)), split_heads(V.product(), score.heads)
     queries = split_heads(Q, score.heads).expand(keys.shape[0], -1, -1, -1)
-    # Queries of an empty set attend to its padding (only -inf would give NaN); `Multihead.attend` then returns 0.
+    # An empty set attends to its padding, as a row of -inf would give NaN; `Multihead.attend` then returns 0.
     keep = None if mask is None else mask[:, None, None, :] | ~non_empty(mask).unsqueeze(-1)
     return join_heads(F.scaled_dot_product_attention(queries, keys, values, keep, scale=1.0))
 

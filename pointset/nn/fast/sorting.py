@@ -1,4 +1,4 @@
-"""Sorting by NumPy on a CPU. For 4,096 rows of 100 numbers, one thread takes 16 ms, with torch 2.13 106 ms."""
+"""Sorting by NumPy on a CPU. One thread sorts 4,096 rows of 100 numbers in 16 ms, torch 2.13 in 106 ms."""
 
 import numpy as np
 import torch

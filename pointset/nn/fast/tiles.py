@@ -9,12 +9,12 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 TILE = 2**18
-"""Numbers in a tile, per thread: 1 MiB of float32. A tile and its result fit a second-level cache of 2 MiB. There, an
-elementwise operation takes a tenth of the time of a matrix product; in main memory, it takes as long."""
+"""Values in a tile, per thread: 1 MiB of float32. A tile and its result fit a second-level cache of 2 MiB. There, an
+elementwise operation takes a tenth of the time of a matrix product; in main memory, it takes as long as one."""
 
 
 def tile_size() -> int:
-    """Return the numbers in a tile for all threads, each of which has its part in its own cache."""
+    """Return the number of values in a tile for all threads; each has its part in its own cache."""
     return TILE * torch.get_num_threads()
 
 

@@ -1,4 +1,4 @@
-"""A whole MAB tile by tile, in form "reference" without norms: the rows of each set attend to few keys of their set.
+"""A whole MAB tile by tile, in form "reference" without norms: the rows of each set attend to a few keys.
 
     H = Q + concat_j(softmax(Q_j K_j^T) V_j),  Q = X W^Q + b^Q;   O = H + ReLU(H W + b)
 
@@ -84,9 +84,9 @@ def _attend(H: Tensor, K: Tensor, V: Tensor, weights: Tensor) -> None:
 
 def _add_product(out: Tensor, A: Tensor, B: Tensor) -> None:
     """Add the batched product A B to `out`, which may be columns of a wider tensor."""
-    # `baddbmm_` into such columns computes one product per set, a fifth of the time of a training step for sets of ten
-    # rows. A separate product and sum need one more pass over memory, which is slower for large sets: a tile then has
-    # one or two.
+    # `baddbmm_` into such columns computes one product per set, which takes a fifth of a training step if sets have ten
+    # rows. A separate product and sum need one more pass over memory, which is slower if sets are so large that a tile
+    # has only one or two.
     if len(out) > 2:
         out += torch.bmm(A, B)
     else:

@@ -39,8 +39,7 @@ class AggregationPool(OneRowPool):
     - deepsets: two layers before the sum and two after it. attentional: a gate with two layers.
     - quantile: the three quartiles. median (no argument): the lower of the two middle values.
     - settransformer, graphmultisettransformer: the blocks of torch-geometric with `heads` heads. The second has 16
-      seeds in its first stage. The first contains a SAB over all rows, so a model with it has more than another
-      pooling.
+      seeds in its first stage. The first contains a SAB over all rows, so it is more than a pooling.
     - sort: the 16 rows with the largest last feature, concatenated.
 
     Args:

@@ -20,8 +20,8 @@ class CovariancePool(OneRowPool):
     """The upper triangle of C^(1/2), r (r + 1) / 2 numbers, with C the covariance [r, r] of the rows ReLU(W x + b).
 
     iSQRT-COV: C is divided by its trace, five Newton-Schulz iterations approximate the square root, and the result is
-    multiplied by the root of the trace. As in the paper, a linear layer first reduces the width from d to r, because
-    the result grows with the square of the width. The paper's batch norm before the ReLU is omitted.
+    multiplied by the square root of the trace. As in the paper, a linear layer first reduces the width from d to r,
+    because the result grows with the square of the width. The paper's batch norm before the ReLU is omitted.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, r (r + 1) / 2]; zeros for an empty set.
 

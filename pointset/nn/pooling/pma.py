@@ -33,7 +33,7 @@ class AttentionPool(Pooling):
         attention, pool_attention: options of the SAB, and of PMA.
 
     Raises:
-        PointsetError: the option is norm="instance" and k is 1: the norm would set the single row to zero.
+        PointsetError: norm="instance" with k = 1, which would set the single row to zero.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 11, 12 and 15.

@@ -63,8 +63,9 @@ class PSWEPool(FPSWEPool):
     point of rank j to q_f(j).
 
     As in the authors' code, there are as many slices as features, initially the features themselves. The reference r is
-    initially evenly spaced in [-1, 1], and w has Xavier initialisation. As in the paper, q_f takes the rank of r_fj.
-    The authors' code has the index that sorts r instead, which is the same until training permutes three points of r.
+    initially evenly spaced in [-1, 1], and w has Xavier initialisation. Like the
+    paper, q_f takes ranks; the authors' code takes the indices that sort r. They are equal until training permutes
+    three or more points of r.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
 

@@ -99,7 +99,7 @@ def _constrained_sparsemax(z: Tensor, u: Tensor) -> Tensor:
 
 
 def centred(z: Float[Tensor, "*rows n"], u: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows n"]:
-    """Subtract the pivot of each row from the scores, and clamp them to [-FAR, FAR]: the same weights, more accurate.
+    """Subtract each row's pivot from the scores, then clamp them to [-FAR, FAR], for more accurate weights.
 
     The pivot is the score at which the sum of min(u, 1), over keys in descending order of scores, reaches 1. The
     weights sum to less than 1 for tau = pivot, and to at least 1 for tau = pivot - 1, so the solution is between them.
