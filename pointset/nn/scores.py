@@ -145,7 +145,7 @@ class AdditiveScore(Score):
         return torch.cat([again(piece) for piece in pieces], dim=2)
 
     def logits(self, keys: Float[Tensor, "B h 1 m c"], queries: Float[Tensor, "_ h n 1 c"]) -> Float[Tensor, "B h n m"]:
-        """Return the logits of all pairs, from what keys and queries add to the first hidden layer."""
+        """Return the logits of all pairs of keys and queries, given their projections to the first hidden layer."""
         hidden = torch.relu(keys + queries)
         for weight in self.hidden:
             hidden = torch.relu(torch.matmul(hidden, weight.unsqueeze(1)))

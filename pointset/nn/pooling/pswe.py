@@ -58,8 +58,8 @@ class PSWEPool(FPSWEPool):
     """y_f = sum_j w_fj (r_fj - q_f(rank of r_fj)): the weighted displacement between a set and m reference points.
 
     Slice f of a set consists of the numbers theta_f z of its rows z, with |theta_f| = 1. q_f(j) is their quantile at
-    (j + 1) / (m + 1), where the i-th of n sorted values (i from 0) is the quantile at (i + 1) / (n + 1). Other
-    quantiles are linearly interpolated or extrapolated. The optimal transport in one dimension moves the reference
+    (j + 1) / (m + 1). The i-th of n sorted values (i from 0) is the quantile at (i + 1) / (n + 1); other quantiles are
+    linearly interpolated or extrapolated. The optimal transport in one dimension moves the reference
     point of rank j to q_f(j).
 
     As in the authors' code, there are as many slices as features, initially the features themselves. The reference r is

@@ -9,7 +9,7 @@ from pointset.inputs import InputError
 from pointset.nn.fast.tiles import have_values
 
 SLACK = {torch.float64: 1e-9, torch.float32: 1e-4}
-"""How far below 1 the sum of a row's bounds may be, by data type: the rounding error of about a thousand bounds."""
+"""Tolerance for a row's sum of bounds below 1, by data type: the rounding error of about a thousand bounds."""
 
 
 def single_or_double(z: Tensor) -> Tensor:
