@@ -1,4 +1,4 @@
-/* The gallery: one head and row of a layer on many shapes, which turn together. */
+/* The gallery: the attention of one head and row of a layer on many shapes, which turn together. */
 import { Camera, reachOf } from "./camera.mjs";
 import { palettesOf, showPalettes, showTicks } from "./controls.mjs";
 import { element, listenToKeys, made, roving, say } from "./elements.mjs";

@@ -1,4 +1,4 @@
-/* The answers of models: probable classes as bars, and how they change as points are removed. */
+/* Predictions of models: the most probable classes as bars, and the probability of a class as points are removed. */
 import { element, made, say, showAnswer } from "../../../viz/web/elements.mjs";
 import { descending, probabilities } from "./questions.mjs";
 
@@ -8,7 +8,7 @@ const WIDTH = 320, HEIGHT = 120, LEFT = 30, BOTTOM = 18, TOP = 6, RIGHT = 8;
 const across = (left) => LEFT + (1 - left) * (WIDTH - LEFT - RIGHT);
 const down = (probability) => TOP + (1 - probability) * (HEIGHT - TOP - BOTTOM);
 
-/** A chart of the `points` [share left, probability], at least one. */
+/** A chart of at least one point [share of points left, probability]. */
 function chart(points, label) {
   const axes = [["end", 0], ["middle", 0.5], ["start", 1]].flatMap(([anchor, share]) => [
     made("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: down(share), y2: down(share), class: "grid" }),
@@ -20,9 +20,9 @@ function chart(points, label) {
   return made("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label }, ...axes, ...curve);
 }
 
-/** The answer of one model of the live page. */
+/** The prediction of one model of the live page. */
 export class Side {
-  /** A choice among `names`, as model number `number`; `changed()` is called when the choice changes. */
+  /** A menu of the models `names`, as model 1 or 2 of the page; `changed()` is called when the choice changes. */
   constructor(names, number, changed) {
     const options = names.map((name) => made("option", {}, name));
     this.select = made("select", { "aria-label": `model ${number}`, onchange: changed }, ...options);
@@ -37,13 +37,13 @@ export class Side {
 
   get chosen() { return this.select.value; }
 
-  /** Reset for another shape or model; `logits` of the unchanged shape are null if the first `show` has them. */
+  /** Reset for another shape or model. `logits` are those of the unchanged shape, or null if `show` gets them next. */
   begin(logits) {
     this.line = [];
     this.label = logits && logits.indexOf(Math.max(...logits));
   }
 
-  /** Show an answer; `share` is the share of points left. */
+  /** Show a prediction; `share` is the share of points left. */
   show(model, logits, share) {
     const shares = probabilities(logits), order = descending(shares).slice(0, MOST_CLASSES);
     const nameOf = (i) => model.classes[i] ?? `class ${i}`;

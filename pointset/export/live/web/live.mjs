@@ -35,13 +35,13 @@ class Live {
     this.open(0);
   }
 
-  /** The sides for which a model is chosen. */
+  /** The sides (first and second model) for which a model is chosen. */
   get asked() { return this.sides.filter((side) => side.chosen !== NONE); }
 
   /** The model with this name, decoded when it is first used. */
   model(name) { return (this.models[name] ??= new Model(this.data.models.find((model) => model.name === name))); }
 
-  /** Open the shape with this number, upright as in training: files, which come last, may have another upward axis. */
+  /** Open the shape with this number, rotated to z up. Files come last, and may have another upward axis. */
   open(number) {
     const shape = this.shapes[number], chosen = element("up").value, isFile = number >= this.data.shapes.length;
     const up = !isFile ? "z" : chosen !== "auto" ? chosen : /\.obj$/i.test(shape.name) ? "y" : "z";
@@ -49,7 +49,7 @@ class Live {
     const vertices = up === "z" ? shape.vertices : shape.vertices.map(fromY);
     this.points = samplePoints({ ...shape, vertices }, MOST_POINTS, SEED);
     say(element("shape-name"), shape.name);
-    say(element("upward"), isFile ? `upward axis: ${up}; choose another if the shape lies on its side` : "");
+    say(element("upward"), isFile ? `upward axis: ${up}; choose another one if the shape lies on its side` : "");
     this.begin();
   }
 
@@ -66,7 +66,7 @@ class Live {
     }
   }
 
-  /** Start again with the same shape, the chosen models, and the number of points on the slider. */
+  /** Start again with the current shape, the chosen models, and the number of points that the slider shows. */
   begin() {
     const how = this.question?.how;
     this.question = new Question(this.points.subarray(0, 3 * this.chosenPoints()), SEED);
@@ -126,7 +126,7 @@ class Live {
     this.waiting = true;
   }
 
-  /** Run all models, and show their answers and maps. */
+  /** Run all models, and show their predictions and maps. */
   answer() {
     const { question } = this, posed = question.posed(), seen = question.seen(posed);
     if (!seen.length) {
@@ -151,7 +151,7 @@ class Live {
     const reach = reachOf(positions, this.camera);
     const codes = new Uint16Array(this.answers.length * total);
     this.answers.forEach(({ importance: values }, number) => {
-      // Code 0 would be drawn as a ring, which marks removed points here.
+      // Code 0 would be drawn as a ring, but in the shape, rings are removed points.
       seen.forEach((point, i) => { codes[number * total + point] = Math.max(1, codeOf(values[i])); });
     });
     const captions = this.answers.map(({ side, maps }) => `${side.chosen}: ${colourOf(maps)}`);
@@ -177,7 +177,7 @@ class Live {
     this.names = names;
   }
 
-  /** The points with these indices, in the frame of the shape and the format of the renderer. */
+  /** The points with these indices, centred and scaled by the frame of the shape, as 16-bit integers. */
   #positions(points) {
     const { middle, radius } = this.question.frame, positions = new Int16Array(3 * points.length);
     points.forEach((from, to) => {

@@ -2,18 +2,18 @@
 import { element, made, say } from "../../../viz/web/elements.mjs";
 
 const LEAST = 16, MOST = 2048;
-/** For each slider: its label, smallest and largest position, and its value and text at a position. */
+/** For each slider: label, smallest and largest position, and a function from a position to its value and text. */
 const SLIDERS = {
   drop: ["dropped at random", 0, 98, (at) => [at / 100, `${at} %`]],
   background: ["background points", 0, 100, (at) => [at / 100, `${at} %`]],
-  jitter: ["jitter", 0, 200, (at) => [at / 1000, `${at / 10} % of its radius`]],
+  jitter: ["jitter", 0, 200, (at) => [at / 1000, `${at / 10} % of the radius`]],
   turn: ["turn", -180, 180, (at) => [at, `${at}°`]],
   tilt: ["tilt", -180, 180, (at) => [at, `${at}°`]],
 };
 
 /** Connect the controls to the page `live`; returns a function for the chosen number of points. */
 export function listenToControls(live) {
-  // The slider, which keeps it within its ends, starts where the first model was trained.
+  // The slider starts at the number of points with which the first model was trained, within the range of the slider.
   const start = (100 * Math.log(live.data.models[0].points / LEAST)) / Math.log(MOST / LEAST);
   const points = slider("points", "points", 0, 100, start, (at) => {
     const chosen = Math.round(LEAST * (MOST / LEAST) ** (at / 100));
@@ -46,7 +46,7 @@ export function listenToControls(live) {
   return points;
 }
 
-/** Add a slider that calls `changed(value)`; return a function for its value. */
+/** Add a slider that calls `changed(value)`; return a function that returns its value. */
 function slider(id, label, min, max, start, meaning, changed) {
   const output = made("output"), step = id === "points" ? "any" : 1;
   const input = made("input", { type: "range", id, min, max, step, value: start });

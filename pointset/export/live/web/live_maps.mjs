@@ -2,16 +2,16 @@
 import { Layer, MOST_CODE } from "../../../viz/web/maps.mjs";
 
 const LOW = -12, HIGH = 12, MOST_CHOSEN = 16;
-/** Colours go from 1 / 16 of uniform attention to 16 times. The scale is fixed, so that answers can be compared. */
+/** Colours go from 1/16 to 16 times uniform attention. The scale is fixed, so that pictures can be compared. */
 const REACH = 4;
 const TICKS = [[0, "1/16"], [0.25, "1/4"], [0.5, "1"], [0.75, "4"], [1, "16"]];
-/** For each kind of map: its meaning, the name of a row, and what it says of the shape's colours. */
+/** For each kind of map: its meaning, the name of a row, and the caption of a shape with the colours of this map. */
 const KINDS = {
   reads: ["what each inducing point reads", "inducing point", "what it reads"],
   writes: ["which points read each inducing point back", "inducing point"],
   pools: ["what each seed pools", "seed", "what it pools"],
   self: ["what the ringed points read", "point"],
-  selects: ["from which points the maximum takes its features", "maximum", "where its maximum comes from"],
+  selects: ["from which points max pooling takes its features", "maximum", "points that max pooling selects"],
 };
 
 /** One attention {layer, kind, points_are, heads, queries, keys, weights} for a cloud with `points` points. */
@@ -19,8 +19,8 @@ export class LiveLayer extends Layer {
   constructor(map, points) {
     const own = map.points_are === "queries", rows = own ? map.keys : map.queries;
     const chosen = Array.from({ length: map.kind === "self" ? Math.min(MOST_CHOSEN, rows) : rows }, (_, i) => i);
-    const some = chosen.length < rows ? `, the first ${chosen.length} of ${rows}, which lie in random order` : "";
-    const colour = map.kind === "selects" ? "features relative to their mean" : "attention weight relative to uniform attention";
+    const some = chosen.length < rows ? `, the first ${chosen.length} of ${rows} (in random order)` : "";
+    const colour = map.kind === "selects" ? "number of features relative to the mean" : "attention weight relative to uniform attention";
     const [meaning, row_name] = KINDS[map.kind];
     super({
       name: map.layer, kind: map.kind, row_name, keys: [map.keys],
@@ -32,7 +32,7 @@ export class LiveLayer extends Layer {
     Object.assign(this, { map, own });
   }
 
-  /** The value of a map at a point: its weight times the number of keys. */
+  /** The value of a map at a point: the weight times the number of keys. */
   value(index, point) {
     const { queries, keys, weights } = this.map, [, head, row] = this.maps[index];
     const [query, key] = this.own ? [point, row] : [row, point];
@@ -71,14 +71,14 @@ export function codeOf(value) {
 
 /** The range of codes on the colour bar. */
 export const SCALE = { low: LOW, high: HIGH, reach: REACH };
-/** The map that colours the shape: the last that pools, else selects, else reads points; undefined if there is none. */
+/** The map that colours the shape: the last of kind "pools", else "selects", else "reads"; undefined without one. */
 function ownView(maps) {
   const last = (kind) => maps.filter((map) => map.points_are === "keys" && map.kind === kind).at(-1);
   return ["pools", "selects", "reads"].map(last).find(Boolean);
 }
 
-/** A description of the colours of the shape. */
-export function colourOf(maps) { return KINDS[ownView(maps)?.kind]?.[2] ?? "all points alike"; }
+/** A caption for the colours of the shape. */
+export function colourOf(maps) { return KINDS[ownView(maps)?.kind]?.[2] ?? "all points have equal weight"; }
 
 /** The attention of each point in `ownView`, mean over heads and queries, scaled to mean 1 over the points. */
 export function importance(maps, points) {

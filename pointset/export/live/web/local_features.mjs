@@ -1,9 +1,9 @@
-/* Local features of points: `pointset.data.local_features` in Python, which has the formulas. */
+/* Local features of points, as in `pointset.data.local_features` in Python, which documents the formulas. */
 import { Matrix } from "./tensors.mjs";
 
 const PAIRS = [[0, 0], [1, 1], [2, 2], [0, 1], [0, 2], [1, 2]];
 
-/** The local features of points [n, 3 or more], a Matrix [n, width]; the constants are those of Python. */
+/** The local features, a Matrix [n, width], of points [n, 3 or more]; `constants` come from Python. */
 export function localFeatures(X, constants) {
   const { size, fewest, usual, epsilon, gap, nearest, smallest_part: smallestPart, scales, kind } = constants;
   const invariant = kind === "invariant";
@@ -43,11 +43,11 @@ export function localFeatures(X, constants) {
   rows.forEach((row, i) => numbers.data.set(row, i * row.length));
   return numbers;
 
-  /** |v.w| of vectors w, from the products of the components of v. */
+  /** |v.w| for a vector w, where `own` has the products of the components of v. */
   function part(own, w) { return root(trace(own, outer(w, w))); }
   function root(square) { return Math.sqrt(Math.max(square, 0) + smallestPart ** 2); }
 
-  /** How normals agree in the neighbourhood of point i. */
+  /** Features of how well the normals in the neighbourhood of point i agree. */
   function agreement(i) {
     const sums = [0, 0, 0], own = normals[i];
     for (const j of around[i]) {
@@ -59,7 +59,7 @@ export function localFeatures(X, constants) {
   }
 }
 
-/** From point i to the means of all points, with weights of each scale, in units of it. */
+/** Vectors from point i to weighted means of all points, with Gaussian weights of each scale, in units of the scale. */
 function meanShifts(points, i, scales) {
   const place = points.subarray(3 * i, 3 * i + 3), sums = scales.map(() => [0, 0, 0, 0]);
   for (let j = 0; j < points.length; j += 3) {
@@ -80,7 +80,7 @@ function dot(v, w) { return v[0] * w[0] + v[1] * w[1] + v[2] * w[2]; }
 function trace(A, B) { return PAIRS.reduce((sum, [a, b], p) => sum + (a === b ? 1 : 2) * A[p] * B[p], 0); }
 function outer(v, w) { return PAIRS.map(([a, b]) => (v[a] * w[b] + v[b] * w[a]) / 2); }
 
-/** The nearest whole number, the even one of two, as in Python. */
+/** Round to the nearest integer, and halves to the even integer, as Python does. */
 function roundHalfEven(x) { return x % 1 === 0.5 ? 2 * Math.round(x / 2) : Math.round(x); }
 
 /** The points, centred and divided by their root mean square radius. */
@@ -117,7 +117,7 @@ function eigenvalues([xx, yy, zz, xy, xz, yz]) {
   return [largest, 3 * mean - largest - smallest, smallest];
 }
 
-/** The products of the components of the eigenvector of the first value, which fade where another is near. */
+/** Products of the components of the eigenvector of `first`; they approach 0 if another eigenvalue is close. */
 function products(C, [first, second, third], gap) {
   const [xx, yy, zz, xy, xz, yz] = C, own = (first - second) * (first - third), factor = own / (own * own + gap * gap);
   const square = [

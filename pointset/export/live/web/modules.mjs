@@ -1,6 +1,6 @@
 /*
- * Trained models from their descriptions by `pointset.export.live.description`, in evaluation mode: `run` goes from the rows of
- * one set, a Matrix, to rows.
+ * Runs trained models in evaluation mode, from their descriptions by `pointset.export.live.description`. `run` maps a
+ * Matrix, the rows of one set, to a Matrix.
  */
 import { fromBase64 } from "../../../viz/web/maps.mjs";
 import { localFeatures } from "./local_features.mjs";
@@ -15,7 +15,7 @@ export function run(module, X, maps) {
   return FORWARD[module.kind](module, X, maps);
 }
 
-/** The rows that a max pooling selects, as a map (`critical_points` in Python); null if the pool has no maximum. */
+/** The rows that max pooling selects, as a map (`critical_points` in Python); null if the pool has no max pooling. */
 export function selected(pool, Z) {
   if (pool.kind === "JoinedPool") return pool.pools.map((own) => selected(own, Z)).find(Boolean) ?? null;
   if (pool.kind !== "MaxPool") return null;
@@ -30,12 +30,12 @@ export function selected(pool, Z) {
 
 const relu = (x) => (x > 0 ? x : 0);
 
-/** The modules by their names in model descriptions: functions of their fields and X. */
+/** The modules by their kind in model descriptions: functions of the fields of the description and the rows X. */
 const FORWARD = {
   Linear: ({ weight, bias }, X) => product(X, weight, bias),
   ReLU: (_, X) => mapped(X, relu),
 
-  /** Appends the numbers of the points' neighbourhoods, standardised. */
+  /** Appends the standardised local features of the points. */
   LocalFeatureInputs: ({ mean, deviation, constants }, X) => (
     sideBySide([X, mapped(localFeatures(X, constants), (x, j) => (
       Math.max(-constants.largest, Math.min(constants.largest, (x - mean[j]) / deviation[j]))
@@ -97,7 +97,7 @@ function folded(X, combine, start) {
   return new Matrix(1, X.columns, row);
 }
 
-/** MAB(X, Y) of the Set Transformer (Lee et al., arXiv 1810.00825, section 3), in the form of the released code. */
+/** MAB(X, Y) of the Set Transformer (Lee et al., arXiv 1810.00825, section 3), as in the code that they released. */
 function mab(fields, X, Y, maps) {
   const { multihead } = fields, Q = run([fields.norm_query, multihead.query], X);
   const H = run(fields.norm_attended, sum(Q, attend(multihead, Q, run(fields.norm_key, Y), maps)));
@@ -117,7 +117,7 @@ function attend(multihead, Q, Y, maps) {
   return read;
 }
 
-/** For each head, its columns of Q [n, d], scaled, times its columns of K [m, d]: [heads * n, m], logits for keys K. */
+/** The logits [heads * n, m]: for each head, its scaled columns of Q [n, d] times its columns of K [m, d]. */
 function byHeads({ heads, factor }, Q, K) {
   const n = Q.rows, width = Q.columns / heads, scaled = mapped(Q, (x) => x * factor), A = new Matrix(heads * n, K.rows);
   for (let j = 0, first = 0; j < heads; j++, first += width)
@@ -142,7 +142,7 @@ function softmax({ rows, columns, data, start, stride }) {
   }
 }
 
-/** Each row becomes the nearest point of the simplex (Martins and Astudillo, ICML 2016). */
+/** Each row becomes the nearest point of the probability simplex (Martins and Astudillo, ICML 2016). */
 function sparsemax({ rows, columns, data, start, stride }) {
   for (let i = 0; i < rows; i++) {
     const first = start + i * stride, row = data.subarray(first, first + columns);
@@ -179,11 +179,11 @@ export class Model {
   /** The logits of at least one point. */
   logits(points, maps = null) { return this.decide(this.encode(points, maps), maps); }
 
-  /** The rows that a max pooling selects, as a map; null if the model has no max pooling. */
+  /** The rows that max pooling selects, as a map; null if the model has no max pooling. */
   selected(rows) { return selected(this.pool, rows); }
 }
 
-/** One array: a Float64Array if it is a vector, else a Matrix. Numbers of 32 bits may be unaligned: they are copied. */
+/** One array: a Float64Array if it is a vector, else a Matrix. 32-bit numbers are copied, as they may be unaligned. */
 function arrayOf({ start, shape, bits }, content) {
   const count = shape.reduce((product, size) => product * size, 1), columns = shape.at(-1);
   const numbers = bits === 16

@@ -17,7 +17,7 @@ export function normalizePoints(points, how) {
   return Float32Array.from(points, (number, i) => (number - centre[i % 3]) / scale);
 }
 
-/** The distance of the farthest point from a place. */
+/** The distance of the farthest point from a position. */
 function farthest(points, [x, y, z]) {
   let most = 0;
   for (let i = 0; i < points.length; i += 3)
@@ -39,7 +39,7 @@ function mean(points, first, step) {
   return points[first] + total / (points.length / step);
 }
 
-/** A shape and its manipulations: base points, the removed ones, and random numbers that stay the same. */
+/** A shape and its manipulations: base points, removed points, and random numbers that are drawn once. */
 export class Question {
   /** `points`: Float64Array [3 n]. */
   constructor(points, seed = 0) {
@@ -58,7 +58,7 @@ export class Question {
 
   isGone(point) { return this.gone[point] > 0 || this.rank[point] < Math.round(this.how.drop * this.count); }
 
-  /** Indices of the remaining points, among the first `count`: those after the base points are background. */
+  /** Indices of the first `count` points that are not removed; points after the base points are background. */
   left(count = this.count) { return Array.from({ length: count }, (_, i) => i).filter((i) => !this.isGone(i)); }
 
   /** All base points, turned and jittered, followed by the background points: Float64Array. */
@@ -75,11 +75,11 @@ export class Question {
     return points;
   }
 
-  /** Indices of the points that the model gets: the remaining points and the background. */
+  /** Indices of the points that the model gets: the base points that are not removed, and the background points. */
   seen(posed) { return this.left(posed.length / 3); }
 }
 
-/** The logits of a model for some of the posed points; its attention and selection are added to `maps`, if given. */
+/** The logits of a model for the posed points with indices `seen`; its maps are added to the array `maps`, if given. */
 export function ask(model, posed, seen, maps = null) {
   const chosen = new Float64Array(3 * seen.length);
   seen.forEach((from, to) => {

@@ -1,4 +1,4 @@
-/* The shape, once for each model, with a brush. Removed points are drawn as rings. */
+/* The shape, one picture for each model, with a brush. Removed points are drawn as rings. */
 import { panelAt, positionsIn } from "../../../viz/web/camera.mjs";
 import { CloudCanvas } from "../../../viz/web/canvas.mjs";
 
@@ -12,7 +12,7 @@ export class ShapeView extends CloudCanvas {
     for (const name of ["pointerdown", "pointermove"]) canvas.addEventListener(name, (event) => this.#drag(event));
   }
 
-  /** Choose what dragging does: "turn", brush "away", or bring "back". */
+  /** Choose what dragging does: "turn" the shape, brush points "away", or bring them "back". */
   choose(mode) {
     this.mode = mode;
     this.canvas.classList.toggle("brushing", mode !== "turn");

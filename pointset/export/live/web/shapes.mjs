@@ -1,6 +1,6 @@
-/* Reads shapes from files, and draws points of meshes {vertices, triangles} and of clouds, whose triangles are null. */
+/* Reads shapes from files, and samples points of meshes {vertices, triangles}, and of clouds (triangles are null). */
 
-/** A file that cannot be read; the message names the file, the line if there is one, and what was expected. */
+/** The error for a file that cannot be read. The message names the file, the line if known, and what was expected. */
 export class ReadError extends Error {}
 
 const READERS = { off: parseOff, obj: parseObj, xyz: parsePoints, txt: parsePoints, csv: parsePoints };
@@ -13,7 +13,8 @@ export function readShape(bytes, name) {
   const suffix = /\.(\w+)$/.exec(name)?.[1].toLowerCase() ?? "";
   if (!Object.hasOwn(READERS, suffix)) {
     const suffixes = Object.keys(READERS).map((known) => `.${known}`).join(", ");
-    throw new ReadError(`${name}: expected a file of one of the kinds ${suffixes}; pointset attend --live reads others`);
+    const expected = `expected a file that ends in one of ${suffixes}`;
+    throw new ReadError(`${name}: ${expected}; pointset attend --live reads more formats`);
   }
   return READERS[suffix](bytes, name);
 }
@@ -21,7 +22,7 @@ export function readShape(bytes, name) {
 /** The lines of a text file that are not blank, as words without comments. */
 class Lines {
   constructor(bytes, name, comment = /#.*/) {
-    // One character per byte, so that names and comments in any encoding are accepted.
+    // Each byte is one character, so that names and comments in any encoding are accepted.
     const text = new TextDecoder("latin1").decode(bytes).replace(/^ï»¿/, "");
     const lines = text.split(/\r\n?|\n/).map((line) => line.replace(comment, "").trim());
     const numbered = lines.map((line, i) => [line, i + 1]).filter(([line]) => line);
@@ -34,7 +35,7 @@ class Lines {
     return line === undefined ? null : line.split(/\s+/);
   }
 
-  /** The words of the next line, at least `count`, of which the first `count` are finite numbers. */
+  /** The words of the next line as numbers; throws unless the first `count` are finite. */
   numbers(count, expected, words = this.next()) {
     const numbers = (words ?? []).map((word) => (word.trim() ? Number(word) : NaN));
     if (numbers.length < count || !numbers.slice(0, count).every(Number.isFinite)) throw this.error(expected);
@@ -47,12 +48,12 @@ class Lines {
   }
 }
 
-/** A mesh of polygons, which are lists of vertex indices: each becomes a fan, which is exact where it is convex. */
+/** A mesh of polygons (lists of vertex indices). Each becomes a fan of triangles, which is exact if it is convex. */
 function meshOf(vertices, polygons, name) {
   const count = vertices.length / 3, triangles = [];
   for (const polygon of polygons) {
     if (!polygon.every((corner) => Number.isInteger(corner) && corner >= 0 && corner < count))
-      throw new ReadError(`${name}: expected faces of its ${count} vertices, found one of ${polygon.join(", ")}`);
+      throw new ReadError(`${name}: expected faces of its ${count} vertices, found a face of ${polygon.join(", ")}`);
     for (let i = 2; i < polygon.length; i++) triangles.push(polygon[0], polygon[i - 1], polygon[i]);
   }
   if (!triangles.length) throw new ReadError(`${name}: expected a mesh, found no triangles`);
@@ -78,7 +79,7 @@ function parseOff(bytes, name) {
   return meshOf(vertices, polygons, name);
 }
 
-/** Read Wavefront OBJ: vertices and polygons, or vertices alone, a cloud; everything else is ignored. */
+/** Read Wavefront OBJ: vertices and polygons, or only vertices for a cloud. Everything else is ignored. */
 function parseObj(bytes, name) {
   const lines = new Lines(bytes, name), vertices = [], polygons = [];
   for (let words; (words = lines.next());) {
@@ -92,7 +93,7 @@ function parseObj(bytes, name) {
   return meshOf(vertices, polygons, name);
 }
 
-/** Read a text with one point per line, coordinates first; a first line without numbers has the names of columns. */
+/** Read text with one point per line, coordinates first. A first line without numbers is a header, and is skipped. */
 function parsePoints(bytes, name) {
   const lines = new Lines(bytes, name, /(?:#|\/\/).*/), points = [];
   for (let words; (words = lines.next());) {
@@ -115,12 +116,12 @@ export function randomFrom(seed) {
   };
 }
 
-/** Points of a shape, a Float64Array [3 n]: n of a mesh, at most n of a cloud. The first k do not depend on n >= k. */
+/** Sample n points of a mesh, or at most n of a cloud: a Float64Array [3 n]. The first k do not depend on n >= k. */
 export function samplePoints(shape, n, seed) {
   return shape.triangles ? ofMesh(shape, n, randomFrom(seed)) : ofCloud(shape.vertices, n, randomFrom(seed));
 }
 
-/** Triangles with probability proportional to area, points uniform in each (Osada et al., ACM TOG 21(4), 2002). */
+/** Sample triangles proportionally to area, and points uniformly in them (Osada et al., ACM TOG 21(4), 2002). */
 function ofMesh({ vertices, triangles }, n, random) {
   const count = triangles.length / 3, running = new Float64Array(count), points = new Float64Array(3 * n);
   let total = 0;

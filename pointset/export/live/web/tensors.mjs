@@ -1,8 +1,8 @@
-/* Matrices, and their products on one core. */
+/* Matrices and matrix products. */
 
 /**
- * A matrix [rows, columns] in a Float64Array, or in a view of a larger one: row i begins at `start + i * stride`.
- * (Numbers of a Float32Array would be converted in each product.)
+ * A matrix [rows, columns] in a Float64Array, or a view of a larger matrix: row i begins at `start + i * stride`.
+ * (A Float32Array is slower, since each product would convert its numbers.)
  */
 export class Matrix {
   constructor(rows, columns, data = new Float64Array(rows * columns), start = 0, stride = columns) {
@@ -65,8 +65,8 @@ export function sideBySide(matrices) {
 }
 
 /**
- * A B^T [n, m] for A [n, k] and B [m, k], plus a bias [m] on each row, written into C. Tiles of 2 x 4 numbers make it
- * twice as fast as one number at a time; at the edges, a tile computes the last row or column again.
+ * A B^T [n, m] for A [n, k] and B [m, k], plus a bias [m] on each row, written into C. With tiles of 2 x 4 numbers, it
+ * is twice as fast as with one number at a time. At the edges, a tile computes the last row or column again.
  */
 export function product(A, B, bias = null, C = new Matrix(A.rows, B.rows)) {
   const a = A.data, b = B.data, c = C.data, k = A.columns, m = B.rows;
