@@ -235,7 +235,7 @@ class AttentionOptions(Checked):
         super().__post_init__()
         if len(self.functions) not in (1, self.heads):
             raise PointsetError(
-                f"weights must be 1 entry or 1 for each of heads={self.heads}, got {quoted(self.functions)}"
+                f"weights must be one entry, or one for each of heads={self.heads}, got {quoted(self.functions)}"
             )
         if self.prenorm and self.norm_name == "none":
             raise PointsetError(f"prenorm needs a norm, and form={self.form!r} has none: use norm=layer or norm=set")

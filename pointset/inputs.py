@@ -19,7 +19,7 @@ def require_model(model: Any) -> None:
     """Raise an InputError unless a model is a torch module; a name is not enough."""
     if not isinstance(model, nn.Module):
         hint = f": make it with pointset.create_model({quoted(model)})" if isinstance(model, str) else ""
-        hint = ": give its model_" if hasattr(model, "model_") else hint
+        hint = ": give its attribute model_" if hasattr(model, "model_") else hint
         raise InputError(f"model must be a torch module, got {described(model)}{hint}")
 
 

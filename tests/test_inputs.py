@@ -215,7 +215,7 @@ BLOCKS = [
     (lambda: nn.RepSetPool(0, 16), "k must be a whole number, at least 1, got 0"),
     (lambda: nn.DualMLPPool(4, 3, 0), "dim must be a whole number, at least 1, got 0"),
     (lambda: nn.RFFEncoder(3, 16, layers=0), "layers must be a whole number, at least 1, got 0"),
-    (lambda: nn.SAB(3, 16)(BATCH, key_padding_mask=None), "SAB has no key_padding_mask: give mask, the opposite"),
+    (lambda: nn.SAB(3, 16)(BATCH, key_padding_mask=None), "SAB has no key_padding_mask: give mask instead"),
     (lambda: nn.SAB(3, 16)(BATCH.numpy()), "rows must be a floating tensor [B, n, 3]|numpy: give torch.from_numpy"),
     (lambda: nn.SAB(3, 16)(CLOUD), "rows must be a floating tensor [B, n, 3]|for one cloud give rows[None]"),
     (lambda: nn.ISAB(4, 16)(BATCH), "rows must be a floating tensor [B, n, 4], got float32 [2, 5, 3]"),

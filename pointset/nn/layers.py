@@ -1,4 +1,4 @@
-"""Row-wise layers, dropout, and the mode of modules."""
+"""Row-wise layers, dropout, and evaluation mode."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

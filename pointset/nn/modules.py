@@ -35,7 +35,7 @@ class RowsModule(nn.Module):
 
     def _check_call(self, given: Sequence[Any], named: Mapping[str, Any]) -> None:
         if inverse := next((name for name in PADDING_MASKS if name in named), ""):
-            raise InputError(f"{type(self).__name__} has no {inverse}: give mask, the opposite, True at real points")
+            raise InputError(f"{type(self).__name__} has no {inverse}: give mask instead, True at real points")
         for rows, width in zip(given, self.row_widths, strict=False):
             require_rows("rows", rows, width)
         sets = len(self.row_widths)

@@ -26,7 +26,7 @@ def may_write_in_tiles(mab: Any, X: Tensor, Y: Tensor) -> bool:
         return False
     if not (is_plain(attention.score, attention.weights) and may_tile(X, Y, attention.query.weight)):
         return False
-    return len(X) == len(Y) and Y.shape[1] <= min(X.shape[1], FEW_KEYS)  # last: an exporter would fix the sizes
+    return len(X) == len(Y) and Y.shape[1] <= min(X.shape[1], FEW_KEYS)  # last, as an exporter would fix the sizes
 
 
 def write_in_tiles(mab: Any, X: Float[Tensor, "B n d_in"], Y: Float[Tensor, "B m d_y"]) -> Float[Tensor, "B n d"]:

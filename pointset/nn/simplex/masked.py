@@ -13,7 +13,7 @@ SLACK = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 
 def single_or_double(z: Tensor) -> Tensor:
-    """Convert scores to float32, except float64."""
+    """Convert scores to float32, unless they are float64."""
     return z if z.dtype == torch.float64 else z.float()
 
 
