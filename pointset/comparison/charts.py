@@ -1,4 +1,4 @@
-"""The charts of every report: each function takes results and returns a matplotlib figure, or None without data."""
+"""Charts of a comparison's report, as matplotlib figures; None stands for a chart without data."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 MULTIPLY_ADDS = "M multiply-adds of a set"
 SECONDS = "training seconds"
 START_SHARE = 0.2
-"""Initial share of a training that may be cut off from a panel, because its values are far from all later ones."""
+"""Share of the epochs, at the start, that may lie outside a panel, because their values are far from all later ones."""
 MOST_SHOWN = 20
-"""Models of a matrix, best first; the table has all."""
+"""Maximum number of models in the matrix, best first; the table has all models."""
 NAME_WIDTH = 1.3
-"""Width of their names in inches."""
+"""Width of the models' names in the matrix, in inches."""
 
 
 def style(results: Results, label: str) -> dict[str, Any]:
-    """Line style of a row in all charts; with many rows, colours stand for encoders and markers for poolings."""
+    """Return the line style of a row; with many rows, colour shows the encoder and marker shape the pooling."""
     if not _are_many(results):
         return line_style(list(results.parts).index(label))
     return {"markersize": 4, **pair_styles([*results.parts.values()])[results.parts[label]]}
@@ -61,10 +61,10 @@ def legend(figure: Figure, results: Results, labels: Iterable[str]) -> Figure:
 def learning_curves(
     results: Results, columns: Mapping[str, str], place: Callable[[int], float], unit: str, shares: bool
 ) -> Figure | None:
-    """Plot columns of the training histories, one panel each: the mean over seeds in a band from minimum to maximum.
+    """Plot columns of the training histories, one panel each: the mean over seeds, and a band from minimum to maximum.
 
-    `columns` has their titles, `place` turns an epoch into its x coordinate. With `shares`, all columns are in per cent
-    and share one y axis; else each y axis shows the curves without their start.
+    `columns` maps each column to its title, and `place` an epoch to its x coordinate. With `shares`, all columns are in
+    per cent and share one y axis. Otherwise each panel has its own y axis, whose limits ignore the start of the curves.
     """
     by_name = {name: {label: results.curves(label, name) for label in results} for name in columns}
     by_name = {name: curves for name, curves in by_name.items() if any(curves.values())}
@@ -126,8 +126,9 @@ def draw_means(results: Results) -> Figure:
 def draw_matrix(ranking: Ranking) -> Figure | None:
     """Draw the differences of all pairs of the best models, row minus column, as a multiple comparison matrix.
 
-    Ismail-Fawaz et al., "An approach to multiple comparison benchmark evaluations" (arXiv 2305.11921). Blue: the row is
-    significantly better; orange: worse. None for a single model.
+    Ismail-Fawaz et al., "An approach to multiple comparison benchmark evaluations" (arXiv 2305.11921). A cell is blue
+    if the row is significantly better than the column, and orange if it is significantly worse. None is returned for a
+    single model.
     """
     rows = ranking.rows[:MOST_SHOWN]
     if len(rows) < 2:

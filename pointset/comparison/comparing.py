@@ -1,8 +1,8 @@
-"""Run an experiment: its unfinished runs, then its tables and its report.
+"""Run an experiment: perform its unfinished runs, then write its tables and its report.
 
-Every run has its own folder, so an interrupted comparison continues where it stopped. The number of threads of a run
-does not depend on the number of workers, so neither do the results. Runs are in worker processes: a crash of one does
-not affect the others.
+Every run has its own folder, so an interrupted comparison continues where it stopped. Every run has the same number of
+threads, so the results do not depend on the number of workers. Runs are performed in worker processes, so the crash of
+one run does not affect the others.
 """
 
 import os
@@ -42,21 +42,21 @@ def run_experiment(
     progress: bool = True,
     report: bool = True,
 ) -> Comparison:
-    r"""Run the unfinished runs of an experiment, and write its tables and its report.
+    r"""Perform the unfinished runs of an experiment, and write its tables and its report.
 
     Args:
-        experiment: what to run.
+        experiment: the experiment to run.
         out: folder for the runs and the results; finished runs in it are not repeated.
         workers: number and kind of the worker processes.
-        progress: show a bar.
-        report: write report.html and figures/ too.
+        progress: show a progress bar.
+        report: also write report.html and figures/.
 
     Returns:
         The finished runs, with tables and statistics.
 
     Raises:
-        PointsetError: `out` holds a comparison with another protocol, or one that another process is running; a file
-            in it is damaged; or every run failed.
+        PointsetError: `out` holds a comparison under another protocol; another process is running a comparison in
+            `out`; a file in `out` is damaged; or every run failed.
 
     Example:
         >>> from pointset.runs.workers import Workers
@@ -75,7 +75,7 @@ def run_experiment(
     check_folder_path(out)
     check_folder(experiment, out)
     task, recipe = experiment.task, experiment.recipe
-    # Before the folder is made: missing data leaves none behind.
+    # Before the folder is made, so that missing data leaves no folder behind.
     prepared = {size: task.prepare(size, recipe, progress) for size in task.sizes}
     busy = f"another process is running a comparison in {out}: wait for it, or choose another folder"
     with locked(out / ".lock", busy):
@@ -90,8 +90,9 @@ def run_experiment(
 def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
     """Write the tables and the report of the finished runs, without training, timing or waiting for anything.
 
-    Costs are those of an earlier call, because times measured while runs are in progress would be wrong. Raises a
-    PointsetError if `out` holds a comparison with another protocol, a file in it is damaged, or no run is finished.
+    Costs are those that an earlier call measured, because times measured while runs are in progress would be wrong. A
+    PointsetError is raised if `out` holds a comparison under another protocol, a file in `out` is damaged, or no run is
+    finished.
     """
     check_folder(experiment, Path(out))
     finished = [run.read() for run in make_runs(experiment, Path(out)) if run.finished]
@@ -110,7 +111,7 @@ def _write(comparison: Comparison, report: bool) -> Comparison:
 
 
 def save_tables(comparison: Comparison) -> None:
-    """Write table.md, results.csv, results.json, and further CSV files of the task, into the comparison's folder."""
+    """Write table.md, results.csv, results.json and the task's own CSV files into the comparison's folder."""
     task, folder = comparison.experiment.task, comparison.folder
     names = {metric.name for metric in comparison.metrics}
     tables: dict[str, Table] = {"results.csv": []}
@@ -130,10 +131,10 @@ def save_tables(comparison: Comparison) -> None:
 
 
 def run_one(run: Run) -> Run:
-    """Perform a run, or read its result if it is finished; an error becomes the reason of a failure."""
+    """Perform a run, or read its result if it is finished. Errors are saved as the reason of failure."""
     experiment = run.experiment
     try:
-        # Recorded, because the process of the command prints warnings as lines of its own.
+        # Warnings are recorded here, and `run_all` repeats them in the main process.
         with torch_threads(experiment.threads), warnings.catch_warnings(record=True) as caught:
             run.failure_file.unlink(missing_ok=True)
             register_pickled(run.modules)
@@ -147,10 +148,10 @@ def run_one(run: Run) -> Run:
 
 
 def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
-    """Yield runs as they end in worker processes, by default one per core or per `threads` cores.
+    """Yield runs as they end in worker processes; by default, there is one worker per `threads` cores.
 
-    If a worker process is killed, all of them stop. The runs that had started are then repeated one at a time, each in
-    a subprocess, which shows the run that kills its process; the others continue in parallel.
+    If a worker process is killed, all workers stop. The runs that had started are then repeated one at a time, each in
+    its own subprocess, to find the run that kills its process. The remaining runs continue in parallel.
     """
     from joblib import delayed
 
@@ -170,8 +171,7 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
                 yield replace(left.pop(ended.name), result=ended.result, reason=ended.reason)
         except BrokenProcessPool:
             begun = [run for run in left.values() if run.folder.exists() and not run.finished]
-            # joblib performs a single run in this process, so no single run may be left over: it may be the one that
-            # kills its process.
+            # Never leave exactly one run: joblib would perform it in this process, which it may kill.
             for run in begun if begun and len(begun) < len(left) - 1 else list(left.values()):
                 del left[run.name]
                 yield run_apart(run)
@@ -180,7 +180,7 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
 def run_apart(run: Run) -> Run:
     """Perform one run in a subprocess, so that a killed process fails only this run."""
     program = "import pickle, sys, pointset.comparison.comparing as c; c.run_one(pickle.load(sys.stdin.buffer))"
-    # For the threads of numpy's libraries, as joblib does for its workers.
+    # These variables limit the threads of numpy's libraries; joblib sets them for its workers.
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     env = {**os.environ, **dict.fromkeys(names, str(run.experiment.threads))}
     command = [sys.executable, "-c", program]
@@ -200,7 +200,7 @@ def run_apart(run: Run) -> Run:
 
 
 def _watched(runs: Sequence[Run], ending: Iterator[Run], progress: bool) -> Iterator[Run]:
-    """Yield the runs as they end, and show how many have; a terminal also shows a line for each run."""
+    """Yield the runs as they end, and show how many have ended; on a terminal, also write a line for each run."""
     with progress_bar("comparing", "run", len(runs), show=progress) as bar, _moving(bar, runs):
         for run in ending:
             bar.update()
@@ -214,7 +214,7 @@ def _watched(runs: Sequence[Run], ending: Iterator[Run], progress: bool) -> Iter
 
 @contextmanager
 def _moving(bar: Any, runs: Sequence[Run]) -> Iterator[None]:
-    """Show the number of finished epochs of all runs, every few seconds."""
+    """Show how many epochs or steps all runs have finished, every few seconds."""
     experiment, ended = runs[0].experiment, Event()
     task = experiment.task
 

@@ -1,4 +1,4 @@
-"""The description of an experiment: a task, models, seeds and one protocol."""
+"""Description of an experiment: a task, models, seeds, and the protocol that all runs share."""
 
 import dataclasses
 import re
@@ -17,7 +17,7 @@ from pointset.training.recipe import Recipe
 from pointset.zoo.options import ModelOptions
 
 LONGEST_LABEL = 150
-"""Characters of a label; file names have at most 255 bytes, and size and seed are appended to the label."""
+"""Maximum number of characters of a label. Label, size and seed form a folder name, which has at most 255 bytes."""
 TomlTable = Annotated[dict[str, Any], Meta(description="a table")]
 PublishedNumbers = Annotated[
     tuple[float, NonNegative, Count], Meta(description="[mean, standard deviation of at least 0, runs of at least 1]")
@@ -31,7 +31,7 @@ Shares = Annotated[
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of a comparison: a model's name and its changes to the shared options; `of` makes one."""
+    """One row of a comparison: the name of a model, and its options that differ from the shared ones; made by `of`."""
 
     name: str
     """Name of a model, as in `list_models`."""
@@ -58,9 +58,9 @@ class Entry:
 
     @classmethod
     def of(cls, given: str | Mapping[str, Any] | Self) -> "Entry":
-        """Make an entry from a name, or from a table with `name`, optionally `label`, and changes.
+        """Make an entry from a name, or from a table with `name`, an optional `label`, and options of the model.
 
-        The default label has the name and the changes.
+        The default label consists of the name and these options.
         """
         if isinstance(given, Entry):
             return given
@@ -74,7 +74,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """The grid model x size x seed on one task, and the protocol that its runs share; `of` makes one.
+    """The grid of models, set sizes and seeds on one task, and the protocol that all runs share; made by `of`.
 
     Example:
         >>> from pointset.comparison import Experiment
@@ -86,7 +86,7 @@ class Experiment:
     task: Task
     """The task: what is learned, on which sets, and with which metrics."""
     models: tuple[Entry, ...]
-    """The rows."""
+    """The models, each with its label."""
     model: ModelOptions
     """Options shared by all models."""
     recipe: Recipe
@@ -94,12 +94,11 @@ class Experiment:
     seeds: tuple[int, ...] = (0, 1, 2)
     """Seeds; there is one run per model, size and seed."""
     threads: int = 1
-    """Torch threads of each run; part of the protocol because they can change results by rounding."""
+    """Number of torch threads of each run; part of the protocol, because it can change rounding errors."""
     title: str = ""
     """Title of the report."""
     published: Mapping[str, Mapping[str | int, Published]] = field(default_factory=dict)
-    """Published values by label, and by set size or metric name; shown beside the results, which do not depend on
-    them."""
+    """Published values, by label and then by set size or metric name. They are only shown next to the results."""
 
     @classmethod
     def of(
@@ -112,21 +111,22 @@ class Experiment:
         published: Mapping[str, Mapping[Any, Sequence[Any]]] | None = None,
         **fields: Any,
     ) -> "Experiment":
-        """Make an experiment; models and options are the task's own by default.
+        """Make an experiment; by default, models and options are those of the task.
 
         Args:
             task: what is learned, such as `pointset.tasks.Clustering().task`.
             models: names, tables with a name and options, or entries.
             model: options shared by all models.
             recipe: training recipe of all runs.
-            published: by label, and by set size or metric name: mean, standard deviation and number of runs.
-            fields: seeds, threads and title.
+            published: published values, by label and then by set size or metric name; each value is [mean, standard
+                deviation, number of runs].
+            fields: values of `seeds`, `threads` and `title`.
 
         Returns:
             The experiment.
 
         Raises:
-            PointsetError: a field has a wrong value, or a model an option that it does not use.
+            PointsetError: a field has a wrong value, or a model does not use one of its options.
         """
         return cls(
             task=task,
@@ -177,7 +177,7 @@ class Experiment:
         return [entry.label for entry in self.models]
 
     def changed(self, **changes: Any) -> "Experiment":
-        """Return a copy of the experiment with other fields, or with other options of its task.
+        """Return a copy of the experiment with other values of its fields, or of options of its task.
 
         Raises:
             PointsetError: neither the experiment nor its task has a field of that name.
@@ -196,7 +196,7 @@ class Experiment:
         return task | {"model": self.model.as_dict(), "recipe": self.recipe.as_dict(), "threads": self.threads}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the experiment as plain data, with the keys of a file."""
+        """Return the experiment as plain data, with the keys of a TOML file."""
         return {
             "title": self.title,
             "task": self.task.name,
@@ -210,7 +210,7 @@ class Experiment:
 
 
 def _published(task: Task, label: str, rows: Mapping[Any, Sequence[Any]]) -> dict[str | int, Published]:
-    """Return the published values of one row, checked; in a file, sizes are texts."""
+    """Check and return the published values of one row. In a file, the keys are strings; set sizes become integers."""
     metrics = {metric.name: metric for metric in task.metrics}
     published: dict[str | int, Published] = {}
     for name, values in rows.items():
@@ -218,7 +218,7 @@ def _published(task: Task, label: str, rows: Mapping[Any, Sequence[Any]]) -> dic
         if None not in task.sizes:
             check(f"the key of {where}", key, Count)
         elif key not in metrics:
-            raise PointsetError(f"{where} is not of a metric of {task.name}: choose from {', '.join(metrics)}")
+            raise PointsetError(f"{where} is not a metric of {task.name}: choose from {', '.join(metrics)}")
         metric = metrics.get(str(key), task.metrics[0])
         check(where, values, Shares if metric.share else PublishedNumbers)
         published[key] = Published(*values)
@@ -226,7 +226,7 @@ def _published(task: Task, label: str, rows: Mapping[Any, Sequence[Any]]) -> dic
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """Return the message about an unknown key, with the nearest known one."""
+    """Return an error message about an unknown key, which suggests the nearest known key."""
     return f"{quoted(key)} is unknown: did you mean {closest_spelling(key, known)}? Known: {', '.join(known)}"
 
 

@@ -1,4 +1,4 @@
-"""Metrics, their published values, and the rows of a table: metrics over seeds, and differences from the best row."""
+"""Metrics, published values of metrics, and the rows of a comparison's table."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Metric:
     digits: int = 4
     """Decimals in tables."""
     share: bool = False
-    """True for a share from 0 to 1, which is written in per cent."""
+    """True for shares from 0 to 1, which tables show in per cent."""
     head: str = ""
     """Header of its column in a table; default: the name."""
     shown: bool = True
     """Show it in tables; results.csv has every metric."""
     brief: bool = True
-    """Show it on a terminal."""
+    """Show it in tables on a terminal."""
     spread: bool = True
-    """Show the deviation over seeds with the mean."""
+    """Show the standard deviation over seeds next to the mean."""
     detailed: bool = True
-    """Show columns for its interval and its published values."""
+    """Add columns for its confidence interval and its published values."""
 
     @property
     def title(self) -> str:
@@ -44,19 +44,19 @@ class Metric:
 
     @property
     def scale(self) -> int:
-        """Factor of values in tables and charts."""
+        """Factor by which values are multiplied in tables and charts."""
         return 100 if self.share else 1
 
     def merit(self, value: float) -> float:
-        """Return the value with a sign such that more is better."""
+        """Return the value, negated if lower values of the metric are better."""
         return value if self.higher_is_better else -value
 
     def inside(self, interval: Interval) -> Interval:
-        """Return the part of an interval that the metric can reach: a share is always in [0, 1]."""
+        """Return the part of an interval in which the metric can lie: for a share, that in [0, 1]."""
         return Interval(max(0.0, interval.low), min(1.0, interval.high)) if self.share else interval
 
     def write(self, value: float, deviation: float | None = None, sign: str = "") -> str:
-        """Format a value, with its deviation if given; sign "+" always writes the sign, for differences."""
+        """Format a value, and its standard deviation if given; sign "+" also writes plus signs, for differences."""
         text = f"{self.scale * value:{sign}.{self.digits}f}"
         return text if deviation is None else f"{text} ± {self.scale * deviation:.{self.digits}f}"
 
@@ -78,7 +78,7 @@ class Published(NamedTuple):
     """Number of runs."""
 
     def write(self, metric: Metric) -> str:
-        """Return the mean, and with several runs the deviation, as text."""
+        """Return the mean as text, with the standard deviation if there are several runs."""
         return metric.write(self.mean, self.deviation if self.runs > 1 else None)
 
 
@@ -90,8 +90,8 @@ class Summary:
     deviation: float | None
     """Sample standard deviation; None for a single seed."""
     interval: Interval | None
-    """95 % confidence interval of the mean: of the metric that ranks the rows for new seeds and test sets, as the
-    ranking has it; of others over seeds, by Student's t."""
+    """95 % confidence interval of the mean. For the first metric, it is that of the ranking, for new seeds and test
+    sets. For other metrics, it is over seeds (Student's t)."""
     seeds: int
     published: Published | None
 
@@ -104,13 +104,14 @@ class Summary:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The ends of the interval, or the mean twice."""
+        """Ends of the interval; the mean twice if there is no interval."""
         return (self.interval.low, self.interval.high) if self.interval else (self.mean, self.mean)
 
     def against_published(self, metric: Metric) -> str:
-        """Return "agrees" if the mean is within two standard errors of the published one, else the difference.
+        """Compare the mean with the published one.
 
-        Only the difference is given if either has no spread; empty if nothing is published.
+        Return "agrees" if they differ by at most two standard errors, else the difference, also in standard errors if
+        both have a standard deviation. Empty if nothing is published.
         """
         if self.published is None:
             return ""
@@ -126,7 +127,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Row:
-    """One model at one size over its seeds."""
+    """Results of one model at one set size over its seeds."""
 
     model: str
     points: Size

@@ -1,9 +1,9 @@
-"""Rank models by predictions, from tables and files of this or another package.
+"""Rank models by their predictions, given as tables or files of this or another package.
 
-A table has one row for each item, model and seed, with the columns item, label, prediction, model and seed. It is of
-one data set, which a column `data` may name. Columns have the names in `COLUMN_ALIASES`, or others that the caller
-gives. Without a column `model`, the name of the file is the model, and "-seed3" at its end the seed; without a column
-`seed`, all rows are of one run.
+A table has one row for each item, model and seed, with the columns item, label, prediction, model and seed. All rows
+are of one dataset, which an optional column `data` names. Columns have names from `COLUMN_ALIASES`, or names that the
+caller gives. If there is no column `model`, the file name, without an ending such as "-seed3", is the name of the
+model. If there is no column `seed`, this ending gives the seed; without it, all rows belong to one run.
 """
 
 import re
@@ -33,7 +33,7 @@ COLUMN_ALIASES = {
     "seed": ("seed",),
     "data": ("data", "dataset"),
 }
-"""Names under which columns are found, in this order."""
+"""Accepted names of each column; the first one that a table has is used."""
 IN_NAME = re.compile(r"(.+)[-_.]seed(\d+)")
 PREDICTIONS_CSV = "predictions.csv"
 
@@ -45,21 +45,21 @@ def rank(
     level: float = SIGNIFICANCE_LEVEL,
     deterministic: Sequence[str] = (),
 ) -> Ranking:
-    """Rank models by their predictions on the same items, and test each difference for new seeds and new items.
+    """Rank models by accuracy on the same items, and test which differences are significant for new seeds and items.
 
     Args:
         predictions: a table with one row for each item, model and seed, with the columns item, label, prediction, model
             and seed; or CSV files of such tables, or folders of comparisons; see `pointset.comparison.rank`.
-        columns: names of columns that are named otherwise, such as {"item": "uid", "label": "truth"}.
-        level: probability of any error in a table of equally good models.
-        deterministic: models whose training has no seed, such as a support vector machine; a list of names, or one.
+        columns: names of the table's columns where they are different, such as {"item": "uid", "label": "truth"}.
+        level: significance level of all tests together.
+        deterministic: names of models whose training has no seed, such as a support vector machine; or one name.
 
     Returns:
-        The ranking; `str` of it is the text of `pointset rank`.
+        The ranking; `str(ranking)` is the text that `pointset rank` prints.
 
     Raises:
-        PointsetError: a file or a column is missing, an item is missing or stands twice for a run, labels of an item
-            differ, there are several data sets, or the level is not in (0, 1); the message names item and run.
+        PointsetError: a file or a column is missing; a run lacks an item or has it twice; an item has different labels;
+            there are several datasets; or the level is not in (0, 1).
 
     Example:
         >>> table = {"item": [0, 1, 0, 1], "label": [3, 5, 3, 5], "prediction": [3, 5, 3, 3],
@@ -81,7 +81,7 @@ def rank(
 
 
 def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None) -> "DataFrame":
-    """Read CSV files of predictions, or those of comparisons' folders, into one table; see `tidy`."""
+    """Read CSV files of predictions, or predictions.csv of comparisons' folders, into one table; see `tidy`."""
     import pandas
 
     if not paths:
@@ -96,12 +96,12 @@ def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None)
 
 
 def read_table(path: Path) -> "DataFrame":
-    """Return a CSV file with the text of its cells as it was before `as_csv`; only empty cells and nan are gaps."""
+    """Read a CSV file, and undo the escapes of `as_csv`. Only empty cells and nan are missing values."""
     import pandas
 
     try:
         require_file(path)
-        # pandas would take classes such as None and NA for gaps.
+        # By default, pandas reads class names such as None and NA as missing values.
         table = pandas.read_csv(path, keep_default_na=False, na_values=["", "nan", "NaN"]).rename(columns=from_text)
     except FileNotFoundError as error:
         remedy = "name a CSV file of predictions, or the folder of a finished comparison"
@@ -119,10 +119,10 @@ def tidy(
     model: str = "model",
     seed: int = 0,
 ) -> "DataFrame":
-    """Return the columns of `COLUMN_ALIASES` of a table of predictions, which messages call `what`.
+    """Return a table of predictions with the columns of `COLUMN_ALIASES`; messages call the table `what`.
 
-    `model` and `seed` are those of all rows if no column has them. A PointsetError is raised if a column is missing or
-    has gaps, or the table is empty. Rows without a label are left out, with a warning.
+    `model` and `seed` are used for all rows if the table has no such column. A PointsetError is raised if another
+    column is missing, a cell is empty, or the table has no rows. Rows without a label are left out with a warning.
     """
     import pandas
 
@@ -141,7 +141,7 @@ def tidy(
                 f"row {int(gaps.to_numpy().argmax()) + 1} of {what} has no {key}: fill it in, or leave the row out"
             )
     seeds = pandas.to_numeric(tidied["seed"], errors="coerce")
-    if (wrong := seeds % 1 != 0).any():  # also for text and infinities
+    if (wrong := seeds % 1 != 0).any():  # text and infinities are wrong, too
         row = int(wrong.to_numpy().argmax())
         seed_there = quoted(str(tidied["seed"].iloc[row]))
         raise PointsetError(f"row {row + 1} of {what} has the seed {seed_there}: seeds must be whole numbers")
@@ -149,16 +149,16 @@ def tidy(
 
 
 def _words(column: Any) -> Any:
-    """Return names and classes as text; truth values as 0 and 1, and whole numbers without a point."""
+    """Return a column as text; booleans become 0 and 1, and whole numbers have no decimal point."""
     if column.dtype.kind == "b":
         column = column.astype(int)
     if column.dtype.kind != "f":
         return column.astype(str)
-    return (column + 0.0).map(lambda value: str(value).removesuffix(".0"))  # not -0
+    return (column + 0.0).map(lambda value: str(value).removesuffix(".0"))  # + 0.0 replaces -0.0
 
 
 def _columns_of(table: "DataFrame", columns: Mapping[str, str], what: str) -> dict[str, str]:
-    """Return the column of each meaning; those that a table may lack are left out."""
+    """Return the table's column for each key of `COLUMN_ALIASES`, without optional columns that the table lacks."""
     listed = ", ".join(map(str, table.columns))
     for key, name in columns.items():
         if key not in COLUMN_ALIASES:
@@ -175,19 +175,21 @@ def _columns_of(table: "DataFrame", columns: Mapping[str, str], what: str) -> di
 
 
 def right_answers(table: "DataFrame") -> dict[str, Bool[ndarray, "seeds items"]]:
-    """Return which items of a table of `tidy` are predicted correctly, by model, for each seed.
+    """Return which items each model predicts correctly with each seed; `table` is returned by `tidy`.
 
-    A PointsetError is raised if there are several data sets, an item is missing or stands twice for a run, or its
-    labels differ.
+    A PointsetError is raised if there are several datasets, a run lacks an item or has it twice, or an item has
+    different labels.
     """
     if len(data := table["data"].unique()) > 1:
         known = ", ".join(data)
-        raise PointsetError(f"the predictions are of {len(data)} data sets ({known}): rank those of one at a time")
+        raise PointsetError(
+            f"the predictions are of {len(data)} datasets ({known}): rank those of one dataset at a time"
+        )
     keys = ["model", "seed", "item"]
     if (again := table.duplicated(keys)).any():
         first = table[again].iloc[0]
         count = int((table[keys] == first[keys]).all(axis=1).sum())
-        raise PointsetError(f"item {quoted(first['item'])} stands {count} times for {_run(*first[keys[:2]])}: keep one")
+        raise PointsetError(f"item {quoted(first['item'])} occurs {count} times for {_run(*first[keys[:2]])}: keep one")
     labels = table.drop_duplicates("item").set_index("item")["label"]
     if (differ := table["label"] != table["item"].map(labels)).any():
         row = table[differ].iloc[0]

@@ -1,6 +1,6 @@
 """Models ranked by a metric, with the test of each pair of models and the minimum detectable difference.
 
-The rule of the test is that of `pointset.comparison.statistics`.
+`pointset.comparison.statistics` defines the test.
 """
 
 import itertools
@@ -44,33 +44,36 @@ class Pair:
     second: str
     difference: float
     error: float | None
-    """Standard error for new seeds and items; None if a model has a single run and a seed."""
+    """Standard error of the difference over seeds and items; None if one of the models has one run and depends on a
+    seed."""
     interval: Interval | None
-    """Interval for new seeds and items, which holds together with those of all pairs."""
+    """Simultaneous confidence interval for new seeds and items: those of all pairs hold together. None as for
+    `error`."""
     p: float | None
-    """p-value of the pair among all pairs of the table; None if a model has a single run and a seed."""
+    """p-value, corrected for the number of models in the table; None as for `error`."""
     p_runs: float | None
-    """p-value of McNemar's exact test of two single runs, after Holm's correction; None for several runs."""
+    """p-value of McNemar's exact test, with Holm's correction, if both models have one run and `p` is None; else
+    None."""
     level: float = SIGNIFICANCE_LEVEL
 
     @property
     def significant(self) -> bool:
-        """True if the models differ significantly; never with a single run of a model that has a seed."""
+        """True if the models differ significantly; False if `p` is None."""
         return self.p is not None and self.p < self.level
 
     @property
     def detectable(self) -> float | None:
-        """The minimum detectable difference, half of the interval's width: only larger differences are significant."""
+        """Minimum detectable difference, half of the interval's width: only larger differences are significant."""
         return (self.interval.high - self.interval.low) / 2 if self.interval else None
 
     @property
     def runs_differ(self) -> bool:
-        """True if only two runs are compared, and they differ significantly; the models may still be equally good."""
+        """True if both models have one run, and these differ significantly; the models may be equally good."""
         return self.p_runs is not None and self.p_runs < self.level
 
     @property
     def conclusion(self) -> str:
-        """The result of the test as text."""
+        """Result of the test as text."""
         if self.p is None:
             return "the runs differ; one seed" if self.runs_differ else "one seed"
         return "significant" if self.significant else NOT_SIGNIFICANT
@@ -92,31 +95,31 @@ class ModelRow:
     mean: float
     """Mean of the metric over runs and items."""
     deviation: float | None
-    """Standard deviation over runs; None for one run, and without a seed."""
+    """Standard deviation over runs; None for one run or a fixed model."""
     interval: Interval | None
-    """Interval for new seeds and items, of this model alone; None for one run of a model with a seed."""
+    """Confidence interval of this mean for new seeds and items; None for one run of a model that depends on a seed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Models ranked by their scores, with the tests of all pairs; `str` of it is its text."""
+    """Models ranked by their scores, with tests of all pairs; `str` returns tables and sentences."""
 
     rows: tuple[ModelRow, ...]
     """The models, best first."""
     pairs: tuple[Pair, ...]
     """All pairs of models."""
     items: int
-    """Number of items; 1 for scores without items."""
+    """Number of items; 1 if each run has a single score."""
     level: float = SIGNIFICANCE_LEVEL
-    """Level of the tests."""
+    """Significance level of all tests together."""
     metric: Metric = ACCURACY
-    """What the scores measure."""
+    """Metric of the scores."""
     of_tables: bool = False
-    """True if the scores come from tables of predictions, which may not say that a model has no seed."""
+    """True if the scores come from tables of predictions; messages then mention `--deterministic`."""
 
     @property
     def best(self) -> str:
-        """The model with the best mean; the first of equals."""
+        """The model with the best mean; if several means are equal, the first of these models."""
         return self.rows[0].model
 
     def row(self, model: str) -> ModelRow:
@@ -158,12 +161,12 @@ class Ranking:
         return f"{difference}, one seed" if pair.runs_differ else pair.conclusion
 
     def pair_table(self, most: int | None = None) -> Table:
-        """Return one row for each pair of models, as text; of many pairs, those with the best model come first."""
+        """Return one row of text for at most `most` pairs of models; pairs with the best model come first."""
         ordered = sorted(self.pairs, key=lambda pair: self.best not in (pair.first, pair.second))
         table = []
         for pair in ordered[:most]:
             interval, p = pair.interval, pair.p if pair.p is not None else pair.p_runs
-            if interval and self.metric.share:  # only this part of it is possible
+            if interval and self.metric.share:  # a difference of shares is in [-1, 1]
                 interval = Interval(max(-1.0, interval.low), min(1.0, interval.high))
             row = {
                 "pair": f"{pair.first} - {pair.second}",
@@ -184,7 +187,7 @@ class Ranking:
         return [*self.sentences(), *([self.method] if self.pairs else [])]
 
     def summary(self) -> str:
-        """Return the best model, and from which others it differs significantly, for a paper."""
+        """Return a sentence about the best model and the significance of its differences, for a paper."""
         best, pairs = self.rows[0], [self.pair(self.best, row.model) for row in self.rows[1:]]
         interval = self.metric.write_interval(best.interval)
         interval = f" ({100 * (1 - self.level):g} % confidence interval {interval})" if interval else ""
@@ -200,13 +203,13 @@ class Ranking:
         return text
 
     def detectable(self) -> str:
-        """Return the minimum detectable difference from the best model; empty if no model has several runs."""
+        """Return a sentence with the minimum detectable difference from the best model; empty if none is known."""
         of_best = [pair.detectable for pair in self.pairs if self.best in (pair.first, pair.second)]
-        if not (differences := [one for one in of_best if one]):  # 0 of models that never differ
+        if not (differences := [one for one in of_best if one]):  # 0 if two models never differ
             return ""
         seeds = min((row.runs for row in self.rows if not row.fixed and row.runs > 1), default=0)
         sizes = [f"{self.items:,} items"] * (self.items > 1) + [f"{seeds} seeds"] * (seeds > 0)
-        most = 1.0 if self.metric.share else float("inf")  # of shares, no difference is larger
+        most = 1.0 if self.metric.share else float("inf")  # the largest difference of two shares
         low, high = (self.metric.write(min(end(differences), most)) for end in (min, max))
         unit = " percentage points" * self.metric.share
         span = low if low == high else f"{low} to {high}"
@@ -294,9 +297,10 @@ def compare_models(
     """Compare all pairs of models, in the given order.
 
     Args:
-        scores: by model, the scores of its runs [seeds, items]: bool where a run is right, or the share of each item in
-            the metric; or only the metric of each run [seeds, 1]. The items are the same for all models.
-        level: probability of any error in a table of equally good models.
+        scores: by model, its scores [seeds, items] on the same items for all models. They are bool, True if the
+            prediction is correct, or numbers whose mean over items is the metric. Scores [seeds, 1] are the metric of
+            each run.
+        level: probability of at least one significant difference in a table of equally good models.
         fixed: models without a seed, which may have a single run.
     """
     check_level(level)
@@ -306,7 +310,7 @@ def compare_models(
     known = [(a, b) for a, b in every if spreads[a].known and spreads[b].known]
     estimates = {(a, b): estimate_difference(spreads[a], spreads[b]) for a, b in known}
     p_values = dict(zip(estimates, range_p_values([*estimates.values()], models), strict=True))
-    # McNemar's test of pairs of single runs that are right or wrong.
+    # McNemar's test of pairs of single runs with bool scores.
     runs = {model for model, own in scores.items() if len(own) == 1 and own.dtype == bool}
     single = [(a, b) for a, b in every if (a, b) not in estimates and {a, b} <= runs]
     p_runs = dict(zip(single, holm([mcnemar(scores[a][0], scores[b][0]) for a, b in single]), strict=True))

@@ -41,7 +41,7 @@ class Comparison:
     runs: list[Run]
     """Finished runs, sorted by size, then model, then seed, each in the experiment's order."""
     rankings: Mapping[Size, Ranking]
-    """Which models differ, by size, with the pairs that were compared."""
+    """Rankings of the models with tests of all pairs, by size."""
     costs: Mapping[Size, Mapping[str, Cost]]
     """Costs of the models, by size and label."""
     failures: Sequence[Run]
@@ -67,13 +67,13 @@ class Comparison:
 
     @cached_property
     def metrics(self) -> list[Metric]:
-        """The task's metrics that the runs have."""
+        """The task's metrics that all runs have."""
         measured = self.experiment.task.metrics
         return [metric for metric in measured if all(metric.name in run.metrics for run in self.runs)]
 
     @cached_property
     def rows(self) -> list[Row]:
-        """One row per size and model with a finished run, in the experiment's order; of equals, the first is best."""
+        """One row for each size and model with a finished run, in the experiment's order."""
         groups = itertools.groupby(self.runs, key=lambda run: (run.points, run.model))
         return [self._row(size, label, list(runs)) for (size, label), runs in groups]
 
@@ -82,7 +82,7 @@ class Comparison:
         first, ranking = self.metrics[0].name, self.rankings[size]
         metrics = {}
         for metric in self.metrics:
-            # At a size, values are of the first metric.
+            # If there are set sizes, published values are those of the first metric.
             known = self.experiment.published.get(label, {}) if size is None or metric.name == first else {}
             published = known.get(metric.name if size is None else size)
             metrics[metric.name] = Summary.of([run.metrics[metric.name] for run in runs], metric, published)
@@ -101,7 +101,7 @@ class Comparison:
     def table(self, style: str = "simple", brief: bool = False) -> str:
         """Return the table in one of tabulate's formats ("simple", "github", ...) or as "latex".
 
-        `brief` has fewer columns.
+        `brief` leaves out columns that do not fit a terminal.
         """
         cells = make_cells(self.rows, self.metrics, brief)
         return as_latex(cells) if style == "latex" else format_table(cells, style, numbers_right=True)
@@ -114,7 +114,7 @@ class Comparison:
         return as_latex(cells, f"{self.caption()}.", label)
 
     def plot(self, points: Size = None) -> "Figure":
-        """Draw the means of the first metric with their intervals, best first.
+        """Draw the mean of the first metric of each model with its 95 % interval, best first.
 
         Args:
             points: the set size; default: the first one.
@@ -133,7 +133,7 @@ class Comparison:
         return draw_means(self.results(points or self.experiment.task.sizes[0]))
 
     def sentences(self) -> list[str]:
-        """Return the sentences of each size, and the baselines that no network is significantly better than."""
+        """Return the sentences of each size's ranking, and one about baselines that no network beats significantly."""
         experiment, metric = self.experiment, self.metrics[0]
         baselines = {entry.label for entry in experiment.models if entry.name in experiment.task.baselines}
         sentences = []
@@ -155,7 +155,7 @@ class Comparison:
         return sentences
 
     def caption(self) -> str:
-        """Return the caption of the table: data, training and how the numbers were taken."""
+        """Return the caption of the table: data, training, tested epoch and statistics."""
         experiment, task, recipe = self.experiment, self.experiment.task, self.experiment.recipe
         seeds = len(experiment.seeds)
         networks = [entry for entry in experiment.models if entry.name not in task.baselines]
@@ -217,7 +217,7 @@ class Comparison:
 
 
 def _protocol_in_words(task: Task, recipe: Recipe) -> tuple[str, str]:
-    """Return length of a training and set sizes that are not the tested one; the sets and the epoch of the metrics."""
+    """Return two parts of a caption: length and set sizes of the training; test sets and tested epoch."""
     if task.block:
         return f"{recipe.steps:,} steps of {recipe.batch_size} sets", "last step"
     length = recipe.length_in_words
@@ -228,7 +228,7 @@ def _protocol_in_words(task: Task, recipe: Recipe) -> tuple[str, str]:
 
 
 def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: bool = True) -> Comparison:
-    """Make a comparison of runs that have ended; `measure` also measures costs that no earlier call has saved."""
+    """Make a comparison of ended runs; with `measure`, measure costs that no earlier call has saved."""
     task, labels, seeds = experiment.task, experiment.labels, experiment.seeds
     runs = sorted(
         (run for run in outcomes if not run.reason),
@@ -255,7 +255,7 @@ def _scores(task: Task, run: Run) -> np.ndarray:
 
 
 def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, measure: bool) -> dict[str, Cost]:
-    """Return costs of the networks that have a finished run: saved by an earlier call, or all measured now."""
+    """Return the costs of networks with a finished run; `measure` measures all of them if some are not saved."""
     task, threads, trained = experiment.task, experiment.threads, {run.model for run in runs}
     entries = {e.label: e for e in experiment.models if e.label in trained and e.name not in task.baselines}
     file, costs = out / f"costs{of_size(size)}.json", dict[str, Cost]()

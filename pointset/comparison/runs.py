@@ -1,7 +1,7 @@
 """A run: one model at one set size with one seed, trained and tested in its own folder.
 
 The folder has run.json, history.jsonl and model.safetensors from the training (see `pointset.training.checkpoints`),
-result.json with the metrics, and after a failure, until the next attempt, failure.txt with the reason. A task may add
+and result.json with the metrics. After a failure, failure.txt has the reason, until the next attempt. A task may add
 files.
 """
 
@@ -27,7 +27,7 @@ from pointset.zoo.options import ModelOptions
 from pointset.zoo.registration import pickled_entries
 
 EXPERIMENT = "experiment.json"
-"""File of the latest experiment of a folder, from which it is read again."""
+"""File in a comparison's folder with its latest experiment, which `read_experiment` reads."""
 
 
 def of_size(size: Size) -> str:
@@ -37,23 +37,23 @@ def of_size(size: Size) -> str:
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What came of a run."""
+    """Result of a finished run."""
 
     metrics: Mapping[str, float]
     """Test metrics, by name."""
     parameters: int
     seconds: float
-    """Training time, including data loading but not validation and start-up: processor time, which depends little on
-    other work on the machine, or wall-clock time on a GPU."""
+    """Training time with data loading, without validation and start-up: CPU time, which depends little on other work on
+    the machine, or wall time on a GPU."""
     length: int
-    """Length of the training, in the task's unit; 0 for a model that is fitted in one go."""
+    """Number of epochs or steps, see `Task.unit`; 0 for a model without training history, such as a baseline."""
     tested: int
     """Number of test sets."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the grid, and what is known of it; it is pickled to other processes and back."""
+    """One run of the grid, with its result once it is finished. Runs are pickled to worker processes and back."""
 
     experiment: Experiment
     entry: Entry
@@ -62,13 +62,13 @@ class Run:
     seed: int
     folder: Path
     modules: tuple[bytes, ...] = field(default=(), repr=False)
-    """Its user-defined modules, for `register_pickled` in other processes."""
-    result: FinishedRun = None  # type: ignore[assignment]  # what `read` has found
-    """The result, of a run that is finished."""
+    """Pickled user-defined modules of its model, for `register_pickled` in other processes."""
+    result: FinishedRun = None  # type: ignore[assignment]  # None before `read` or `perform`
+    """The result of a finished run."""
     reason: str = ""
     """Why the run could not be finished, or empty."""
     warnings: tuple[str, ...] = ()
-    """Warnings of its training."""
+    """Warnings of its training, for the main process."""
 
     @property
     def model(self) -> str:
@@ -87,7 +87,7 @@ class Run:
 
     @property
     def trial(self) -> Trial:
-        """The run as its task sees it."""
+        """The arguments with which the task trains and tests the run."""
         recipe = self.experiment.recipe
         return Trial(self.entry.name, self.options, self.points, self.seed, recipe, self.folder)
 
@@ -113,7 +113,7 @@ class Run:
 
     @property
     def epochs(self) -> int:
-        """Number of finished epochs, which are the lines of the history."""
+        """Number of lines of the training history: of finished epochs, or of blocks of steps."""
         file = self.folder / "history.jsonl"
         return len(read_file(file).splitlines()) if file.exists() else 0
 
@@ -141,7 +141,7 @@ class Run:
         return {**self.place, **asdict(self.result)}
 
     def read(self) -> Self:
-        """Return the run with the result or the reason of a failure in its folder; a PointsetError for damage."""
+        """Return the run with the result or failure in its folder; a PointsetError is raised if a file is damaged."""
         result: Any = None
         reason, parse = "", partial(msgspec.json.decode, type=FinishedRun)
         if self.result_file.exists():
@@ -176,13 +176,13 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
 
 
 def check_folder(experiment: Experiment, out: Path) -> None:
-    """Raise a PointsetError if the folder belongs to another experiment; does not write or wait."""
+    """Raise a PointsetError if the folder has another protocol; nothing is written or locked."""
     if (out / "protocol.json").exists():
         claim_folder(experiment, out, {})
 
 
 def claim_folder(experiment: Experiment, out: Path, prepared: Mapping[Size, dict[str, Any]]) -> None:
-    """Save experiment, protocol and descriptions of the data; a PointsetError if the folder has other ones."""
+    """Save experiment, protocol and descriptions of the data; raise a PointsetError if protocol or data differ."""
     files = {"protocol.json": experiment.protocol()}
     files |= {f"sets{of_size(size)}.json": description for size, description in prepared.items()}
     for name, description in files.items():

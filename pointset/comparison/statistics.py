@@ -1,27 +1,29 @@
-"""Significance tests of models, for new seeds and new items together: the one rule of every table and report.
+"""Significance test of models for new seeds and new items together, used by all tables and reports.
 
-Run s of model a has the score y[a, s, i] on item i, for example 1 if it is correct and 0 if not. Models a and b differ
-by d = mean(y[a]) - mean(y[b]). Seeds and items are both samples, so the estimated variance of d is
+Run s of model a has the score y[a, s, i] on item i, for example 1 if its prediction is correct and 0 if not. Models a
+and b differ by d = mean(y[a]) - mean(y[b]). Seeds and items are both samples, so the estimated variance of d is
 
     Var(d) = v_a / S_a + v_b / S_b + w / I - (e_a / S_a + e_b / S_b) / I
 
-with v the variance of the means of a model's runs, w the variance over items of the difference of the item means, and e
-the residual mean square of seeds x items, which v and w both contain. It is at least its part from seeds and its part
-from items. d / sqrt(Var(d)) is compared with Student's t with Satterthwaite's degrees of freedom (Clark 1973, "The
+for S_a and S_b runs and I items. v is the variance of the means of a model's runs, w the variance over items of the
+difference of the item means, and e the residual mean square of seeds x items. The last term corrects for e, which v and
+w both contain. Var(d) is at least its part from seeds, v_a / S_a + v_b / S_b, and at least its part from items, w / I.
+d / sqrt(Var(d)) is compared with Student's t with Satterthwaite's degrees of freedom (Clark 1973, "The
 language-as-fixed-effect fallacy"; Satterthwaite 1946; Brennan 2001, "Generalizability Theory", chapter 6). Each model
-has its own variance over seeds: runs of different models need not be paired, and models need not vary equally.
+has its own variance over seeds, so runs of different models need not be paired.
 
-A few runs may vary little by chance, and the test would then find too many differences. So the part from seeds has the
-fewest possible degrees of freedom, min(S_a, S_b) - 1, and v is at least half of the median of all models. The p-values
-and intervals of all pairs hold jointly, by the studentised range of all models (Games and Howell 1976, "Pairwise
-multiple comparison procedures with unequal n's and/or variances"). In simulated tables of equal models, some of which
-vary three times as much, at most 5 % have any error; scripts/experiments/levels.py has the simulation and other rules.
+Few runs may vary little by chance, and too many differences would be significant. So the part from seeds has the
+minimum degrees of freedom, min(S_a, S_b) - 1, and v is at least half of its median over all models. The p-values and
+intervals hold for all pairs jointly, by the studentised range of all models (Games and Howell 1976, "Pairwise multiple
+comparison procedures with unequal n's and/or variances"). In simulations with equally good models and equal numbers of
+seeds, at most 5 % of the tables have a significant difference; see scripts/experiments/levels.py, which also has other
+rules.
 
 A model that gives the same answers in all runs, or that is named as deterministic, has no variance over seeds. If only
-one model varies, there is no median: the critical value is then the mean of those of both parts, weighted by their
-variances (Cochran and Cox 1950, "Experimental Designs", section 4.14), which is conservative.
-Scores without items, one number for each run, are compared over seeds alone. A single run of a model that depends on
-its seed does not show how good the model is: two such runs are compared by McNemar's test, and the models are not.
+one model varies, the critical value is the mean of those of both parts, weighted by their variances (Cochran and Cox
+1950, "Experimental Designs", section 4.14), which is conservative. Scores without items, one number for each run, are
+compared over seeds alone. A single run of a model that depends on its seed does not show how good the model is. Two
+such runs are compared by McNemar's test, but their models are not.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -37,11 +39,11 @@ from numpy import ndarray
 from pointset.errors import PointsetError
 
 SIGNIFICANCE_LEVEL = 0.05
-"""Default probability of an error in a table of equally good models."""
+"""Default probability of at least one significant difference in a table of equally good models."""
 LEAST_OF_MEDIAN = 0.5
 """A model's variance over seeds is at least this share of the median of all models that vary."""
 FREEDOMS = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 60.0, 1e4)
-"""Degrees of freedom between which critical values of the studentised range are interpolated."""
+"""Degrees of freedom at which critical values of the studentised range are computed; others are interpolated."""
 
 
 @dataclass(frozen=True)
@@ -65,19 +67,19 @@ class Spread:
     seeds: int
     item_means: Float[ndarray, " items"]
     over_seeds: float
-    """v: variance of the means of the runs; 0 for a single run, and without a seed."""
+    """v: variance of the means of the runs; 0 for a single run or a fixed model."""
     residual: float
-    """e: residual mean square of seeds x items, likewise."""
+    """e: residual mean square of seeds x items; 0 for a single run or a fixed model."""
     fixed: bool
-    """True if all runs give the same answers."""
+    """True if the model has no seed, or all runs give the same answers."""
     step: float
-    """Change of the mean if one item counts 1 more: 1 / items where items are right or wrong, else 0."""
+    """Change of the mean by one more correct item: 1 / items for bool scores, else 0."""
     alone: bool = False
     """True if no other model of the table varies over seeds."""
 
     @classmethod
     def of(cls, scores: ndarray, fixed: bool = False) -> "Spread":
-        """Return the components of the scores of all runs of a model, [seeds, items]; `fixed` if it has no seed."""
+        """Estimate the components from a model's scores [seeds, items]; `fixed` if the model has no seed."""
         seeds, items = scores.shape
         step, scores = (1 / items if scores.dtype == bool else 0.0), scores.astype(np.float64)
         runs, means = scores.mean(axis=1), scores.mean(axis=0)
@@ -98,15 +100,15 @@ class Spread:
 
     @property
     def known(self) -> bool:
-        """True if the variance of further runs is known."""
+        """True if the model is fixed or has several runs, so that its variance over seeds is known."""
         return self.fixed or self.seeds > 1
 
 
 def measure_spreads(scores: Mapping[str, ndarray], fixed: Collection[str] = ()) -> dict[str, Spread]:
-    """Return the components of all models of a table, [seeds, items] each, with lower bounds on the variances.
+    """Return the variance components of all models from their scores [seeds, items].
 
-    `fixed` are the models without a seed. Scores without items keep their variances: errors of a regression may vary a
-    hundred times more in one row than in another.
+    `LEAST_OF_MEDIAN` bounds variances over seeds, but not those of scores without items: errors of a regression may
+    vary a hundred times more for one model than for another. `fixed` are the models without a seed.
     """
     spreads = {model: Spread.of(own, model in fixed) for model, own in scores.items()}
     varying = {model: one for model, one in spreads.items() if one.seeds > 1 and not one.fixed and one.items > 1}
@@ -128,16 +130,16 @@ class Estimate:
     """Degrees of freedom of the error."""
 
     def interval(self, level: float = SIGNIFICANCE_LEVEL) -> Interval:
-        """Confidence interval by Student's t: of 95 % at a level of 0.05."""
+        """Return the confidence interval by Student's t; a level of 0.05 gives a 95 % interval."""
         return self.within(critical_t(self.freedom, level))
 
     def within(self, errors: float) -> Interval:
-        """Return the interval of `errors` standard errors on both sides."""
+        """Return the interval of the value plus and minus `errors` standard errors."""
         return Interval(self.value - errors * self.error, self.value + errors * self.error)
 
     @property
     def t(self) -> float:
-        """The absolute value in standard errors."""
+        """Absolute t statistic: the absolute value divided by the standard error."""
         if self.error == 0.0:
             return 0.0 if self.value == 0.0 else float("inf")
         return abs(self.value) / self.error
@@ -151,12 +153,12 @@ class Estimate:
 
 
 def crossed_estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " items"]) -> Estimate:
-    """Return the mean of `item_values`, which are the item means of one model, or the difference of those of two."""
+    """Return the mean of `item_values`: the item means of one model, or their differences between two models."""
     items, varying = len(item_values), [spread for spread in spreads if not spread.fixed]
     over_seeds = sum(spread.over_seeds / spread.seeds for spread in varying)
     over_items = float(item_values.var(ddof=1)) / items if items > 1 else 0.0
     if items > 1:
-        # At least that of one more item against the difference: with few items, the test is as weak as a sign test.
+        # At least that of one more item against the difference. With few items, the test is as weak as a sign test.
         against = (1 + abs(float(item_values.mean()))) * max(spread.step for spread in spreads)
         over_items = max(over_items, against**2)
     doubled = sum(spread.residual / spread.seeds for spread in varying) / items
@@ -171,7 +173,7 @@ def crossed_estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " it
 
 
 def weighted_freedom(variances: Sequence[float], freedoms: Sequence[int]) -> float:
-    """Return the degrees of freedom of the mean critical value of `freedoms`, weighted by `variances`."""
+    """Return degrees of freedom with the mean critical value of `freedoms`, weighted by `variances`."""
     from scipy.optimize import brentq
     from scipy.stats import t
 
@@ -185,12 +187,12 @@ def weighted_freedom(variances: Sequence[float], freedoms: Sequence[int]) -> flo
 
 
 def estimate_mean(spread: Spread) -> Estimate:
-    """Return the mean of one model, for new seeds and new items."""
+    """Return the mean of one model, with its standard error for new seeds and new items."""
     return crossed_estimate((spread,), spread.item_means)
 
 
 def estimate_difference(a: Spread, b: Spread) -> Estimate:
-    """Return the mean of the first model minus that of the second, for new seeds and new items."""
+    """Return the mean of model a minus that of model b, with its standard error for new seeds and new items."""
     return crossed_estimate((a, b), a.item_means - b.item_means)
 
 
@@ -202,7 +204,7 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
 
 
 def critical_t(freedom: float, level: float, models: int = 2) -> float:
-    """Return the critical value, in standard errors, for all pairs of `models` equal models at this `level`."""
+    """Return the critical value, in standard errors, for all pairs of `models` models at a significance level."""
     from scipy.stats import t
 
     if models < 3:
@@ -214,14 +216,14 @@ def critical_t(freedom: float, level: float, models: int = 2) -> float:
 
 @lru_cache(maxsize=64)
 def range_logs(models: int, level: float) -> tuple[float, ...]:
-    """Return logarithms of the critical values of `critical_t` at `FREEDOMS`."""
+    """Return the logarithms of critical values at `FREEDOMS`; see `critical_t`."""
     from scipy.stats import studentized_range
 
     return tuple(float(np.log(studentized_range.ppf(1 - level, models, one) / 2**0.5)) for one in FREEDOMS)
 
 
 def range_p_values(estimates: Sequence[Estimate], models: int) -> list[float]:
-    """Return p-values of all pairs that hold jointly: Student's t for two, else the studentised range."""
+    """Return joint p-values of all pairs: by Student's t for two models, else by the studentised range."""
     from scipy.stats import studentized_range
 
     if models < 3:
@@ -235,7 +237,7 @@ def range_p_values(estimates: Sequence[Estimate], models: int) -> list[float]:
 
 
 def mcnemar(first: Bool[ndarray, " items"], second: Bool[ndarray, " items"]) -> float:
-    """Return the p-value of McNemar's exact test (1947), of the hypothesis that both runs have the same accuracy."""
+    """Return the p-value of McNemar's exact test (1947) of the hypothesis that both runs have the same accuracy."""
     from scipy.stats import binomtest
 
     only_first, only_second = int(np.sum(first & ~second)), int(np.sum(~first & second))

@@ -14,16 +14,16 @@ COSTS = ("parameters", "M mult-adds", "ms a set", "train s")
 NOT_BRIEF = ("M mult-adds", "ms a set")
 """Columns that are left out on a terminal, for lack of room."""
 NO_COST = "-"
-"""Cell of a cost that a row does not have, beside rows that have it."""
+"""Cell for a cost that this row does not have and other rows have."""
 TEXT_COLUMNS = ("model", "against the best", "pair", "class")
-"""Columns of text, which are left-aligned, as all conclusions are."""
+"""Headers of text columns, which are left-aligned; `is_words` accepts further headers."""
 ColumnGroup = Literal["all", "metrics", "costs"]
 Table = list[dict[str, Any]]
 """Rows of a table; the keys of the first are its header."""
 
 
 def format_table(table: Table, style: str = "simple", numbers_right: bool = False) -> str:
-    """Format a table of texts in one of tabulate's formats, its header and cells as by `in_table`."""
+    """Format a table of texts in one of tabulate's formats; `in_table` escapes its header and cells."""
     from tabulate import tabulate, tabulate_formats
 
     if style not in tabulate_formats:
@@ -39,7 +39,7 @@ MINUS = re.compile(r"(?<![\w.)])-(?=\.?\d)")
 
 
 BOLD = ("\N{LEFT ANGLE BRACKET WITH DOT}", "\N{RIGHT ANGLE BRACKET WITH DOT}")
-"""Characters that mark bold cells until a table is LaTeX."""
+"""Characters around the text of bold cells, which `as_latex` replaces."""
 
 
 def as_latex(table: Table, caption: str = "", label: str = "") -> str:
@@ -48,7 +48,7 @@ def as_latex(table: Table, caption: str = "", label: str = "") -> str:
     Numbers are right-aligned, with minus signs; text between the characters `BOLD` is bold.
     """
     text = format_table(table, "latex_booktabs", numbers_right=True)
-    text = re.sub(r"(?<=\\\\\n )(?=[\[*])", "{}", text)  # else an option of the end of the line before
+    text = re.sub(r"(?<=\\\\\n )(?=[\[*])", "{}", text)  # else LaTeX reads an option of the row end before
     text = MINUS.sub("$-$", text).replace("±", r"$\pm$").replace(BOLD[0], r"\textbf{").replace(BOLD[1], "}")
     if not caption:
         return text + "\n"
@@ -77,7 +77,7 @@ def is_words(column: str) -> bool:
 def make_cells(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool = False, part: ColumnGroup = "all") -> Table:
     """Return the cells of the table of a comparison; `brief` leaves out columns that do not fit a terminal.
 
-    Empty columns, and sizes and seeds that are equal for all rows, are left out.
+    Empty columns are left out, and set sizes and numbers of seeds that are equal in all rows.
     """
     absent = NO_COST if any(row.cost for row in rows) else ""
     columns = {
@@ -97,14 +97,15 @@ def make_cells(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool = Fal
 
 
 def _short(value: float) -> str:
-    """Return a value with a decimal, or with two significant digits below 1."""
+    """Return a value with one decimal, or with two significant digits if it is below 1."""
     return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 
 
 def _metric_columns(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool) -> dict[str, list[str]]:
-    """Return the columns of all metrics; of several detailed metrics, headers begin with the metric.
+    """Return the columns of all metrics; if several metrics are detailed, headers begin with the metric's name.
 
-    The mean-class accuracy is left out if it equals the accuracy in all rows, because the classes are balanced.
+    A metric that is not detailed is left out if it equals the first one in all rows, like the mean-class accuracy and
+    the accuracy of balanced classes.
     """
     columns: dict[str, list[str]] = {}
     several, first = sum(metric.detailed for metric in metrics) > 1, metrics[0].name

@@ -1,4 +1,4 @@
-"""A task: what is learned and how it is evaluated, as data and functions. `pointset.tasks` makes them."""
+"""A task: what is learned and how it is evaluated, as data and functions. `pointset.tasks` makes tasks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Results:
-    """The results of one set size; iterating gives the labels of the rows."""
+    """The results at one set size; iterating gives the labels of the rows."""
 
     points: Size
     metrics: Sequence[Metric]
@@ -33,7 +33,7 @@ class Results:
     recipe: Recipe
     """Recipe of all runs."""
     parts: Mapping[str, tuple[str, str]]
-    """Encoder and pooling of every row of the experiment, by label; a whole model has no pooling."""
+    """Encoder and pooling of every row of the experiment, by label; the pooling is empty for a whole model."""
     rows: Mapping[str, Row]
     """The rows with a finished run, by label."""
     folders: Mapping[str, Mapping[int, Path]]
@@ -52,7 +52,7 @@ class Results:
         return sorted(self, key=lambda label: -metric.merit(self.rows[label].metrics[metric.name].mean))[:count]
 
     def curves(self, label: str, name: str) -> list[list[float]]:
-        """Return a column of the training histories, for each seed that has it, cut to the shortest history."""
+        """Return a column of the histories of all seeds that have it, cut to the length of the shortest history."""
         histories = filter(None, (RunFolder(folder).history_if_any() for folder in self.folders[label].values()))
         columns = [[row[name] for row in history if name in row] for history in histories]
         shortest = min(map(len, columns), default=0)
@@ -79,7 +79,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Trial:
-    """One run, as its task sees it."""
+    """The arguments of a task for one run."""
 
     model: str
     options: ModelOptions
@@ -102,16 +102,16 @@ def _no_tables(folder: Path, columns: Mapping[str, Any]) -> dict[str, list[dict[
 class Task:
     """What is learned and how it is evaluated.
 
-    A task is pickled to other processes, so its functions are functions of modules, or methods of objects that can be
-    pickled. All randomness comes from seeds.
+    A task is pickled to other processes, so its functions are module-level functions, or methods of objects that can be
+    pickled. All random numbers depend on seeds alone.
     """
 
     name: str
     """Name in the file of an experiment, such as "max-regression"."""
     title: str
-    """Name of the data, with which captions begin."""
+    """Name of the data; captions begin with it."""
     sets: str = "sets"
-    """What the test sets are called, such as "shapes"."""
+    """Noun for the test sets, such as "shapes"."""
     metrics: Sequence[Metric]
     """All metrics; the first one ranks the rows."""
     rows: Sequence[str] = ()
@@ -129,32 +129,37 @@ class Task:
     block: int | None = None
     """Training steps per line of the history; None if lines are epochs."""
     baselines: Collection[str] = ()
-    """Models other than networks: their costs are seconds and parameters, and a report compares networks with them."""
+    """Models that are not networks: only their training time and parameters are measured, and reports compare networks
+    with them."""
 
     make: Callable[..., Task] | None = None
     """Return the task with other options; None for a task without options."""
     recipe: Callable[..., Recipe]
-    """Return the usual recipe with changes; an unknown or unused field raises a PointsetError."""
+    """Return the default recipe with changed fields; an unknown or unused field raises a PointsetError."""
     zoo_name: Callable[[str], str]
-    """Return the name in the zoo from which a model is made; an unknown model raises a PointsetError."""
+    """Return the zoo's name of a model; an unknown model raises a PointsetError."""
     used_options: Callable[[str], set[str]]
     """Return the fields of `ModelOptions` that a model is built from."""
     build: Callable[[str, ModelOptions, int, Size], nn.Module]
-    """Return an untrained model of a name, with options and a seed, called as `model(X [B, n, d], mask or None)`."""
+    """Build an untrained model from name, options, seed and set size; it is called as `model(X [B, n, d], mask or
+    None)`."""
     prepare: Callable[[Size, Recipe, bool], dict[str, Any]]
-    """Prepare the sets of a size, with a bar if True, and describe them; a PointsetError if the recipe does not fit."""
+    """Prepare and describe the sets of a size, with a progress bar if True; an unsuitable recipe raises a
+    PointsetError."""
     train: Callable[[Trial], Fitted]
     """Train a model in the folder of its run; a finished training is loaded."""
     test: Callable[[Trial, nn.Module], tuple[dict[str, float], int]]
-    """Save what tables need in the folder of the run; return the metrics by name, and the number of test sets."""
+    """Test a model, and save what tables need in the run's folder; return metrics by name and the number of test
+    sets."""
     is_tested: Callable[[Trial], bool] = _always
-    """Return True if the folder has what tables need."""
+    """Return True if the run's folder has all that tables need."""
     scores: Callable[[Path], np.ndarray] | None = None
-    """Return which test sets are right, bool [sets], from the folder of a run; None compares the first metric."""
+    """Return which test sets are predicted correctly, bool [sets], from a run's folder. If None, the test is of the
+    first metric."""
     tables: Callable[[Path, Mapping[str, Any]], dict[str, list[dict[str, Any]]]] = _no_tables
-    """Return rows of further CSV files by file name, from the folder of a run; each row starts with given columns."""
+    """Return rows of further CSV files, by file name, from a run's folder and the columns that identify the run."""
     sections: Callable[[Results], Iterator[Section]]
-    """Yield the sections of the report for one size, beyond pairs and costs."""
+    """Yield the task's own sections of the report for one size, which follow those on pairs and costs."""
     notes: Callable[[], Sequence[str]] = tuple
     """Return sentences about the data that a command prints, such as leakage."""
 
@@ -174,5 +179,5 @@ class Task:
         return min(recipe.steps or 0, lines * self.block) if self.block else lines
 
     def changed(self, **options: Any) -> Task:
-        """Return the task with other values of some options, without the sets that it has opened."""
+        """Return the task with other values of some options; sets that this task has loaded are not kept."""
         return self.make(**{**self.options, **options}) if self.make else self

@@ -198,7 +198,7 @@ def with_recipe(**changes):
         (with_recipe(epochs=7), "the recipe of a set problem has no epochs"),
         (with_recipe(augment=("scale",)), "the recipe of a set problem has no augment"),
         (with_recipe(steps="none"), "max-regression is trained by steps, not epochs: give steps in its recipe"),
-        (published("accuracy", 0.5, 0.25, 4), r"rFF \+ max.accuracy is not of a metric .*: choose from MAE"),
+        (published("accuracy", 0.5, 0.25, 4), r"rFF \+ max.accuracy is not a metric .*: choose from MAE"),
         (published("MAE", 0.5, -0.25, 4), r"rFF \+ max.MAE must be .*deviation=-0.25"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The report of a comparison: its sections, to which a task adds its own, one HTML file, and a folder of figures."""
+"""The report of a comparison: one HTML file with common sections and those of the task, and a folder of figures."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from pointset.runs import records
 from pointset.runs.provenance import command
 
 PARETO_TEXT = (
-    "Grey line: the Pareto frontier; no other model is better at a lower cost. Multiply-adds are counted; times are "
-    "measured on the machine below."
+    "Grey line: the Pareto frontier, the models that no cheaper model surpasses. Multiply-adds are counted; times are "
+    "measured on the machine named below."
 )
 PAIRS_TEXT = (
-    "The figure has the difference of each row from each column, in bold if it is significant. The significance level "
-    "holds for all pairs of the table together."
+    "The figure shows row minus column for each pair of models, in bold if the difference is significant. The "
+    "significance level holds for all pairs of the table together."
 )
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
-    """Yield all sections of the report that have content; of several sizes, with the size in their names."""
+    """Yield all sections that have content; if there are several set sizes, titles and names contain the size."""
     task = comparison.experiment.task
     for size in task.sizes:
         results = comparison.results(size)
@@ -131,5 +131,5 @@ def as_html(comparison: Comparison, made: Sequence[Section], about: Mapping[str,
 
 def inline_chart(svg: str) -> str:
     """Return a chart as inline SVG, whose size comes from the page's style sheet."""
-    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # a style in a page applies to all of it
+    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # this style would apply to the whole page
     return re.sub(r' width="[^"]*" height="[^"]*"', ' role="img"', svg, count=1)
