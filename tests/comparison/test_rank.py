@@ -149,7 +149,7 @@ def test_models_that_agree_on_every_item_differ_from_two_items_up(frame):
         (lambda t: t.assign(seed=np.inf), ("row 1", "'inf'", "whole numbers")),
         (lambda t: t.assign(label=np.where(t.index == 599, 3, 1), prediction=1), ("label '1' and", "seed 2, '3'")),
         (lambda t: t.assign(label=np.where(t.index == 599, "vase", t.label)), ("'199'", "'vase'", "network, seed 2")),
-        (lambda t: t.assign(data=np.where(t.item < 50, "small", "large")), ("2 datasets (small, large)", "one at a")),
+        (lambda t: t.assign(data=np.where(t.item < 50, "small", "large")), ("2 datasets (small, large)", "at a time")),
         (lambda t: t.head(0), ("no rows",)),
         (lambda t: t.drop(columns="item"), ("no column item", "item=COLUMN")),
         (lambda t: t.drop(columns="prediction"), ("no column prediction", "prediction=COLUMN")),
