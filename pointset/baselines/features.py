@@ -12,13 +12,13 @@ QUANTILES = (0.02, 0.25, 0.5, 0.75, 0.98)
 REACH = 2.0
 """Half the side length of the occupancy grid, in root mean square radii. Few points of a shape are outside the grid."""
 PAIRS = 4096
-"""Number of random pairs or triples of points in a histogram. Shapes with as many points have the same pairs."""
+"""Number of random pairs or triples of points in a histogram. Shapes with equal numbers of points have equal pairs."""
 QUERIES = 512
 """Maximum number of points for which neighbourhoods are described."""
 NEIGHBOURHOOD_SHARES = (1 / 128, 1 / 64, 1 / 32, 1 / 8)
 """Sizes of the neighbourhoods, as shares of the points."""
 NORMALS_NEIGHBOURHOOD = 1
-"""Index of the neighbourhood size for the normals."""
+"""Index of the neighbourhood size from which normals are computed."""
 HISTOGRAM_BINS = 8
 PAIR_WIDTH = 2 * 4 * 6
 """Number of columns of the histograms of pairs of normals."""
@@ -37,7 +37,7 @@ class ShapeFeatures(nn.Module):
     width = CELLS**3 + RINGS * LEVELS + 31 + 120 + 26 + 3 * SECTIONS
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
-        """Return the features of the coordinates; all points are real."""
+        """Return the features of the coordinates of clouds without padding."""
         X = scaled(X[..., :3])
         blocks = (_occupancy(X), _rings(X), _moments(X), distributions(X), _extents(X), _sections(X))
         return torch.cat(blocks, dim=1)
@@ -102,7 +102,7 @@ class SurfaceFeatures(nn.Module):
     width = 6 * HISTOGRAM_BINS * len(NEIGHBOURHOOD_SHARES) + PAIR_WIDTH + 4 * 6 + 10
 
     def forward(self, X: Float[Tensor, "B n 3"]) -> Float[Tensor, "B width"]:
-        """Return the features of the coordinates; all points are real."""
+        """Return the features of the coordinates of clouds without padding."""
         neighbourhoods, pairs, Q, normals = surface_histograms(scaled(X[..., :3]))
         return torch.cat([*neighbourhoods, *pairs, *_slopes(Q, normals)], dim=1)
 
@@ -117,7 +117,7 @@ def _slopes(Q: Tensor, normals: Tensor) -> list[Tensor]:
 def scaled(X: Tensor) -> Tensor:
     """Return clouds with mean 0 and a root mean square radius of 1.
 
-    The points are sorted by their distance from the centre: random indices then select the same points in any order.
+    The points are sorted by their distance from the centre, so that the order of the input has no effect.
     """
     X = X - X.mean(dim=1, keepdim=True)
     squares = X.square().sum(dim=2)

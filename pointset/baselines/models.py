@@ -30,7 +30,7 @@ PENALTY, WIDTH = 30.0, 0.3
 """C of the support vector machine, and gamma of its kernel times the number of blocks of features. Both were selected
 by cross-validation on labeled_db and modelnet9_obj; see scripts/experiments/NOTES.md."""
 SHARPNESS = 8.0
-"""Factor by which the decision value of a pair of classes becomes a logit."""
+"""Factor that converts the decision value of a pair of classes to a logit."""
 
 
 class SupportVectors(nn.Module):
@@ -134,7 +134,7 @@ EMBEDDERS = {
     ),
     "any": ("dumlp16-max+dumlp16.modelnet40-1024-any",),
 }
-"""Pretrained networks whose pooled features are embeddings: "any" is for shapes rotated to their principal axes."""
+"""Pretrained networks whose pooled features are embeddings of upright shapes, or with "any" of shapes in any pose."""
 
 
 class Baseline(nn.Module):
@@ -209,7 +209,7 @@ class Baseline(nn.Module):
 
 
 class Embedder(nn.Module):
-    """The pooled features [B, k * d] of a network for clouds, which are normalised like its training shapes.
+    """A module that normalises clouds like the training shapes of a network, and returns its pooled features.
 
     Attributes:
         kind: the kind of the network's local features.
@@ -239,7 +239,7 @@ class Ensemble(nn.Module):
 
     Attributes:
         members: classifiers of the same classes.
-        local_features: the kind of local features of those members that use any.
+        local_features: the kind of local features of the members that use local features.
     """
 
     def __init__(self, members: list[nn.Module]) -> None:

@@ -1,10 +1,10 @@
 """Faithfulness of explanations: how the predicted probability changes if the most important points are removed or kept.
 
 An explanation gives each point an importance. Deletion removes the most important points first, and insertion begins
-with the most important points and adds the others (Petsiuk et al., RISE, arXiv 1806.07421, section 4.2). Each gives a
-curve of the probability of the predicted class. A faithful explanation has a small area under the deletion curve, and a
-large area under the insertion curve. The baseline is a random order of the points. It is strong for insertion, since a
-few random points often show the whole shape.
+with the most important points and adds the others (Petsiuk et al., RISE, arXiv 1806.07421, section 4.2). The curves are
+the probability of the predicted class against the share of points. For a faithful explanation, the area under the
+deletion curve is small, and the area under the insertion curve is large. The baseline is a random order of the points,
+which is strong for insertion, since a few random points often show the whole shape.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from pointset.nn.layers import in_evaluation_mode
 REMOVED_SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Shares of the points that are removed (deletion) or not yet inserted (insertion)."""
 INTEGRATED = (torch.arange(32) + 0.5) / 32
-"""Factors of the points on the path of integrated gradients from the origin (Sundararajan et al., arXiv 1703.01365)."""
+"""Factors by which the points are scaled for integrated gradients (Sundararajan et al., arXiv 1703.01365)."""
 Explanation = Callable[[nn.Module, Tensor, int], Tensor]
 """A function of a model, points [n, inputs] and the index of a class, which returns the importance [n]."""
 
@@ -41,7 +41,7 @@ def attention(model: nn.Module, points: Tensor, label: int) -> Tensor:
 
 
 def gradients(model: nn.Module, points: Tensor, label: int, scales: Tensor) -> Tensor:
-    """Return [n]: the product of each point with the gradient of the logit, averaged over the points times `scales`."""
+    """Return the importance [n]: points times the gradient of the logit, averaged over scaled copies of the points."""
     inputs = (scales[:, None, None].to(points) * points).requires_grad_()
     with torch.enable_grad():
         (slopes,) = torch.autograd.grad(model(inputs)[:, label].sum(), inputs)
@@ -70,7 +70,7 @@ class Curves:
 
     @property
     def areas(self) -> dict[str, Float[ndarray, " shapes"]]:
-        """The mean probability of each shape over the removed shares, by "deletion" and "insertion"."""
+        """The mean probability of each shape (the normalised area), by the name of the curve."""
         span = REMOVED_SHARES[-1] - REMOVED_SHARES[0]
         return {
             "deletion": np.trapezoid(self.deletion, REMOVED_SHARES, axis=1) / span,

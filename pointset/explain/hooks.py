@@ -50,8 +50,7 @@ def recording_by_hooks(model: nn.Module, mask: Tensor | None, sets: int) -> Iter
 
     Args:
         model: any module.
-        mask: bool [B, n], True at real points. The input rows of an aggregation are the real points of all sets
-            together, and the mask shows to which set each row belongs.
+        mask: bool [B, n], True at real points. It assigns the rows of an aggregation to their sets.
         sets: number B of sets.
     """
     records: list[Recorded] = []
@@ -117,12 +116,12 @@ def _record_aggregation(name: str, module: Any, records: list[Recorded], mask: T
 def kinds_by_size(records: Sequence[Recorded], sets: int, points: int) -> list[tuple[Recorded, MapKind, Side]]:
     """Return each record with its kind of map and the side of the points, inferred from the sizes of the weights.
 
-    An attention whose keys are the points is of kind "reads" if a later attention has the points as queries and as many
-    keys as this one has queries. Otherwise it is of kind "pools". If the batch size of weights is not `sets`, they are
-    left out with a warning that names the module.
+    An attention over the points is of kind "reads" if the points later attend to its outputs, which is inferred from
+    equal numbers of rows. Otherwise it is of kind "pools". Weights with a batch size other than `sets` are left out,
+    with a warning that names the module.
 
     Raises:
-        PointsetError: queries and keys are different tensors with as many rows as points: the side is unknown.
+        PointsetError: queries and keys are different tensors, but both have as many rows as there are points.
     """
     kinds: list[tuple[Recorded, MapKind, Side]] = []
     for place, record in enumerate(records):

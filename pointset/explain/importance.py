@@ -18,7 +18,7 @@ from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.predicting import predict
 
 LARGEST_CHANGE = 1e-4
-"""Largest change of a logit by rounding, relative to the largest logit, when points without influence are left out."""
+"""Largest change of a logit that is attributed to rounding, relative to the largest logit."""
 
 
 def critical_points(model: nn.Module, shape: Any) -> Any:
@@ -31,11 +31,11 @@ def critical_points(model: nn.Module, shape: Any) -> Any:
     Args:
         model: a zoo model that pools by max, such as rff-max or isab16-max. If its encoder has attention, encoded rows
             also depend on other points.
-        shape: any input of `model.predict`. All points [n, 3] of an array or a tensor are used, repeated points once;
-            of other shapes, the points of `model.prepare(shape)`.
+        shape: any input of `model.predict`. All points [n, 3] of an array or a tensor are used, each repeated point
+            once. Of files and meshes, the points of `model.prepare(shape)` are used.
 
     Returns:
-        Counts int64 [n], which sum to the width of the pooled vector. A list of counts for several shapes.
+        The counts, int64 [n], whose sum is the width of the pooled vector. A list of counts for several shapes.
 
     Raises:
         PointsetError: the model does not pool by max, or the shape cannot be prepared.
@@ -82,8 +82,8 @@ def exact_support(model: nn.Module, shape: Any) -> Any:
     """Return the support of a prediction: the points with non-zero pooling weight.
 
     A point is in the support if the pooled vectors have a non-zero gradient with respect to its encoded row. The
-    gradient is zero if the row has no maximum (max pooling), or weight 0 under sparsemax. To check the support, the
-    logits are computed again without all other points, but with the local features of the whole cloud.
+    gradient is zero for rows without a maximum (max pooling) and for rows of weight 0 (sparsemax). To check the
+    support, the logits are computed again from its points alone, with the local features of the whole cloud.
 
     Args:
         model: a zoo model.
@@ -154,7 +154,7 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     the matrix product of the "writes" and "reads" of an ISAB. The map of the pooling is multiplied by the A' of all
     blocks, from the last to the first.
 
-    Rollout ignores values, feed-forward layers, norms, the real weight of the residual, and joined poolings without
+    Rollout ignores values, feed-forward layers, norms, the size of the residual, and joined poolings without
     attention. It traces attention back to the points, but does not measure on which points the prediction depends.
 
     Args:
@@ -212,8 +212,8 @@ def occlusion_influence(
 
     Args:
         model: called as `model(points [B, n, 3], mask [B, n]) -> logits [B, classes]`.
-        shape: see `critical_points`; points [n, 3] if the model is not of the zoo. Local features are not computed
-            again without the removed points.
+        shape: see `critical_points`; points [n, 3] if the model is not of the zoo. Local features are those of
+            the whole cloud.
         label: index of the class; None means the predicted class.
         neighbours: number of points to remove at a time, including the point itself; None means n / 16.
 

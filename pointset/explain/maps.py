@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class AttentionMap:
     """The weights of one attention, for one cloud or a batch of clouds.
 
-    The weights of a query are a row. Rows sum to 1 over the keys, except those of some user-defined functions. Kinds:
+    A row has the weights of one query. It sums to 1 over the keys, except for some user-defined functions. Kinds:
 
     - "reads": each inducing point (query) over the points (keys);
     - "writes": each point (query) over the inducing points (keys);
@@ -46,7 +46,7 @@ class AttentionMap:
     kind: MapKind
     """The kind of the map."""
     weights: Tensor
-    """[heads, queries, keys] for one cloud, [B, heads, queries, keys] for a batch; on the CPU. Padded keys have 0."""
+    """[heads, queries, keys] for one cloud, [B, heads, queries, keys] for a batch, on the CPU; 0 at padded keys."""
     points_are: Side
     """Which side of the attention is the points of the cloud: the queries, the keys, both or neither."""
     mask: Tensor | None = None
@@ -126,7 +126,7 @@ class AttentionMap:
     def to_pandas(self) -> DataFrame:
         """Return a table with a row for each weight, without padded queries and keys.
 
-        Columns are layer, kind, head, query, key, weight and relative (1 is uniform), for a batch also cloud.
+        Columns: layer, kind, head, query, key, weight, relative (1 is uniform attention), and for a batch cloud.
 
         Example:
             >>> table = pointset.find_map(pointset.attention_maps(model, test.points[0]), kind="pools").to_pandas()

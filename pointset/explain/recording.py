@@ -28,7 +28,7 @@ SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "qu
 def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) -> list[AttentionMap]:
     """Run a model once in evaluation mode, and return one map for each attention, in the order of the computation.
 
-    Afterwards the model has its former mode, and no longer records.
+    Afterwards the model is again in its former mode, training or evaluation.
 
     Args:
         model: any module that contains attention blocks of this package, `torch.nn.MultiheadAttention` (as in
@@ -102,7 +102,7 @@ def mask_argument(model: nn.Module, points: Tensor, mask: Tensor | None) -> dict
 
 
 def each_shape(model: nn.Module, shapes: Any) -> tuple[Sequence[Any], bool]:
-    """Return an input of `model.predict` as a list of shapes, `PointSets` as prepared ones, and True if it is one."""
+    """Return the shapes of an input of `model.predict` as a list, and True if the input is one shape, not several."""
     if isinstance(shapes, PointSets):
         sets = shapes.with_local_features(getattr(model, "local_features", "none"))
         clouds = [sets[row][0] for row in range(len(sets))]
@@ -116,7 +116,7 @@ def each_shape(model: nn.Module, shapes: Any) -> tuple[Sequence[Any], bool]:
 def explain_each(model: nn.Module, shapes: Any, explain: Callable[[Tensor], Any], least: int = 1) -> Any:
     """Return `explain(cloud [n, d])` for one shape, or a list of results for several; see `model.predict`.
 
-    All points of an array or a tensor are used, so that results for points belong to its rows.
+    All points of an array or a tensor are used, so that results for points are in the order of its rows.
     """
     require_model(model)
     listed, single = each_shape(model, shapes)
@@ -147,7 +147,7 @@ def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, 
 
 
 def _prepared(model: nn.Module, shapes: Any, mask: Any) -> tuple[Any, Any]:
-    """Return points and mask for any input of `model.predict`: prepared, unless `_prepares` is False, and padded."""
+    """Prepare any input of `model.predict`, except arrays for which `_prepares` is False; return points and mask."""
     if isinstance(shapes, PointSets):
         sets = shapes.with_local_features(getattr(model, "local_features", "none"))
         return sets.points, sets.mask
@@ -194,7 +194,7 @@ def _recording(modules: dict[str, Any]) -> Iterator[list[tuple[str, Tensor]]]:
 
 
 def attentions(model: nn.Module) -> Iterator[tuple[str, Any]]:
-    """Yield the modules of a model that compute attention, each after the layer name of its map."""
+    """Yield the layer name and the module of each attention of a model."""
     for name, module in model.named_modules():
         if hasattr(module, "record"):
             yield name.removesuffix("multihead").removesuffix("."), module
@@ -203,7 +203,7 @@ def attentions(model: nn.Module) -> Iterator[tuple[str, Any]]:
 def attention_kinds(model: nn.Module) -> dict[str, tuple[MapKind, Side]]:
     """Return, for each layer name, the kind of the attention and the side that the points are on.
 
-    They come from the attribute `maps` of the outermost block class that lists the attention. An attention that no
+    Both come from the attribute `maps` of the outermost block class that lists the attention. An attention that no
     block lists has kind "self".
     """
     kinds: dict[str, tuple[MapKind, Side]] = {}

@@ -53,8 +53,8 @@ class Specialisation:
 
     - "entropy": mean normalised entropy of the row of an inducing point, entropy / log n: 1 is uniform.
     - "overlap": mean similarity to the rows of the other inducing points of the head on the same shape.
-    - "consistency": mean similarity of the region of an inducing point on two shapes of one class. A region is the
-      attention in each of 4 x 4 x 4 cells.
+    - "consistency": mean similarity of the region of an inducing point on two shapes of one class. A region is the sum
+      of the attention in each of 4 x 4 x 4 cells.
     - "specificity": consistency, minus the mean similarity of the region to the regions of the other inducing points of
       the head on another shape of the class. It is 0 without specialisation.
     - "stability": mean similarity of the rows of an inducing point on a shape and on the augmented shape, minus the
@@ -178,7 +178,7 @@ def _similarity(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _between(regions: Tensor) -> tuple[Tensor, Tensor]:
-    """Return mean similarities of regions [S, h, m, cells] on two shapes: of equal and of different inducing points."""
+    """Return mean similarities of regions [S, h, m, cells] on two shapes, of one and of two inducing points."""
     first, second = torch.combinations(torch.arange(len(regions))).T
     pairs = _similarity(regions[first], regions[second])
     return pairs.diagonal(dim1=-2, dim2=-1).mean(dim=0), _off_diagonal(pairs).mean(dim=0)

@@ -28,7 +28,7 @@ OUTPUTS = ("logits", "probabilities")
 DESCRIPTION = "pointset.json"
 """The name under which both formats store the description of a model, as JSON."""
 EXAMPLE = (3, 37)
-"""Numbers of sets and points in the example input of the export, which differ from each other and from layer widths."""
+"""Numbers of sets and points in the example input of an export; they differ from each other and from layer widths."""
 
 
 class Pt2:

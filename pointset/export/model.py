@@ -21,7 +21,7 @@ from pointset.training.checkpoints import describe_model
 from pointset.zoo.abilities import check_export
 
 CHECKED = tuple((sets, points) for points in (1, 100, 1500) for sets in (1, 3))
-"""(sets, points) of the batches on which a file is compared with its model. They include other sizes than `EXAMPLE`."""
+"""(sets, points) of the batches on which a file is compared with its model. They have other sizes than `EXAMPLE`."""
 
 TOLERANCE = 1e-4
 """Largest allowed difference between an output of a file and of its model, relative to the largest value.
@@ -58,8 +58,8 @@ def export_model(model: nn.Module, path: str | Path, *, mask: bool = False) -> f
 
     Raises:
         PointsetError: the path has another suffix, its folder does not exist, or a library for ONNX is missing; a part
-            of the model cannot be exported (the message names it), or only for sets of one size; or the outputs of the
-            file differ from those of the model. No file is written then.
+            of the model cannot be exported (the message names it), or only for sets of one size; or the file gives
+            other outputs than the model, in which case it is not written.
 
     Example:
         >>> pointset.export_model(pointset.create_model("rff-max", classes=2, dim=16), "small.pt2") < 1e-5

@@ -1,6 +1,6 @@
 """A turntable camera with a mild perspective projection and equal scales on all axes.
 
-It replaces matplotlib's Axes3D, which stretches axes, and sorts by depth only whole collections, not single points.
+Matplotlib's Axes3D is not used: it stretches axes, and sorts whole collections by depth, not single points.
 """
 
 import dataclasses

@@ -127,7 +127,7 @@ def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figu
 
 @dataclass(frozen=True)
 class Dot:
-    """One model of a chart of accuracy against cost."""
+    """One model in a chart of accuracy against cost."""
 
     name: str
     cost: float

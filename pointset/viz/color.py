@@ -89,10 +89,7 @@ def height_scale() -> Scale:
 
 
 def attention_ramp(dark: bool = False) -> NDArray[np.float64]:
-    """Return 256 colours [256, 3] from little to much attention, for a white or a dark background.
-
-    The low end is a grey that is just visible, so that points with little attention are not prominent.
-    """
+    """Return colours [256, 3] from little attention (a faint grey) to much, for a white or a dark background."""
     colors = colormaps["magma" if dark else "magma_r"](np.linspace(0.12, 0.97 if dark else 1.0, 256))[:, :3]
     grey = np.maximum(luma(colors), 0.31 if dark else 0.0)[:, None]
     share = 0.8 * np.clip(1 - np.linspace(0, 1, 256) / 0.45, 0, 1)[:, None]

@@ -41,8 +41,8 @@ def export_cloud(
 
     Args:
         attention: a map of one cloud.
-        points: [n, 3], the cloud for which the map was computed; None means `attention.points`. With `mesh`, the points
-            must have the coordinates of the mesh, before normalisation for the model, in the order of the map.
+        points: [n, 3], the cloud for which the map was computed; None means `attention.points`. With `mesh`, points in
+            the coordinates of the mesh (before normalisation), in the order of the map.
         path: path that ends in .ply or .glb.
         head: index of the head.
         query: index of the inducing point, seed or point.
@@ -87,7 +87,7 @@ def export_cloud(
 
 
 def refined(mesh: Mesh, points: NDArray[np.float64]) -> Mesh:
-    """Subdivide the mesh until its edges are about as long as the distance between points, at most to `MOST_FACES`."""
+    """Subdivide a mesh to edges about as long as the distance between points, with at most `MOST_FACES` faces."""
     area = float(trimesh.triangles.area(mesh.vertices[mesh.faces]).sum())
     if not area > 0:
         return mesh

@@ -24,7 +24,7 @@ from pointset.viz.rows import MEANINGS, ROW_NAMES, first_shown
 from pointset.zoo.predicting import list_clouds, predict
 
 MOST_SHAPES, MOST_CODES = 48, 8_000_000
-"""Maximum number of shapes, and of weights in the file (one byte each). Points above the limit are left out."""
+"""Maximum number of shapes, and of weights in the file (one byte each). Points that exceed it are left out."""
 SCORES = {
     "specificity": "consistency, minus the similarity to the regions of other inducing points",
     "consistency": "similarity of its regions on two shapes of a class, 1: the same region",
@@ -122,7 +122,7 @@ def _shown(maps: list[AttentionMap]) -> list[AttentionMap]:
 
 
 def _caption(label: str, probabilities: NDArray[np.float64], classes: list[str]) -> dict[str, Any]:
-    """Return the class and prediction of a shape. It is wrong if the model has the class and predicts another one."""
+    """Return the class and prediction of a shape; only for a class of the model can the prediction be wrong."""
     best = int(probabilities.argmax())
     predicted = classes[best] if len(classes) == len(probabilities) else f"class {best}"
     wrong = label in classes and predicted != label

@@ -44,10 +44,10 @@ def draw_maps(
     """Draw one attention on one cloud [n, 3]: a panel for each head and query, all with one colour scale.
 
     Args:
-        attention: a map of one cloud. For kind "writes", a panel shows the weights of one inducing point as a key.
+        attention: a map of one cloud. For kind "writes", a panel shows how much each point reads one inducing point.
         points: [n, 3], the cloud for which the map was computed; None means `attention.points`.
         heads: indices of the heads; None means all.
-        queries: indices of inducing points, seeds or (for kind "self") points; None means all, or 8 distant points.
+        queries: indices of inducing points, seeds or (for kind "self") points; None means all, or 8 points far apart.
         up: the upward axis of the points; None means that of the camera, or of the model's preparation.
         camera: the camera of all panels.
         title: title of the picture.
@@ -98,7 +98,7 @@ def draw_reads_and_writes(
         reads: the map of kind "reads" of one cloud.
         writes: the map of kind "writes" of the same block and cloud.
         points: see `draw_maps`.
-        head: index of the head in both maps, whose heads are otherwise independent.
+        head: index of the head in both maps, although heads of the two maps are not related.
         queries: indices of inducing points. None means the sharpest one, and up to 5 others that differ most.
         up, camera, title, width: see `draw_maps`.
 
@@ -197,7 +197,7 @@ def draw_sharpest(
 def _finished(
     lines: Sequence[Line], camera: Camera, title: str, note: str, scale: Scale, width: PaperWidth | None
 ) -> Picture:
-    """Return the picture of lines of panels with one colour bar; for a paper, without title, note and entropies."""
+    """Return a picture of lines of panels with one colour bar; with `width`, it has no title, note or entropies."""
     if width is not None:
         check("width", width, PaperWidth)
         lines = [Line(line.label, [replace(panel, note="") for panel in line.panels]) for line in lines]

@@ -76,8 +76,8 @@ def make_page(
         classes: names and probabilities, most probable first; the first 5 are shown as bars.
         layer: the layer that is shown first; None means the last of kind "reads", or else of kind "pools".
         heads: indices of the heads; None means all.
-        queries: indices of inducing points, seeds or points, for the first layer and for layers with the same kind and
-            number of them. None means all, or 16 distant points if the queries are points.
+        queries: indices of inducing points, seeds or points of the layer shown first, and of layers with the same kind
+            and number of them. None means all, or 16 points far apart if the queries are points.
         up: the upward axis of the points; None means that of the camera, or of the model's preparation.
         camera: the camera of the first view.
 
@@ -131,7 +131,7 @@ def make_page(
 
 
 def _paired(models: Sequence[Sequence[PointRows]]) -> list[list[tuple[int, PointRows]]]:
-    """Return the attentions of each tab with the index of their model: the i-th attention of one kind in each model."""
+    """Return for each tab (index of the model, attention) pairs: the i-th attention of one kind in each model."""
     groups: dict[tuple[str, int], list[tuple[int, PointRows]]] = {}
     for model, layers in enumerate(models):
         counts = Counter[str]()

@@ -113,7 +113,7 @@ def point_rows(attention: Any, points: NDArray[np.float64]) -> PointRows:
 
 
 def chosen_rows(rows: PointRows, points: NDArray[np.float64], chosen: Sequence[int] | None, most: int) -> list[int]:
-    """Return the rows to draw: `chosen`, or else all; of kind "self", at most `most` distant points."""
+    """Return the rows to draw: `chosen`, or if it is None all; for kind "self", at most `most` points far apart."""
     if chosen is None and rows.kind == "self" and len(points) > most:
         return [int(index) for index in farthest_points(points, most, start=0)]
     return rows.chosen(1, chosen)

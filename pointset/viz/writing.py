@@ -45,7 +45,7 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
 def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
     """Return a figure as the content of an SVG file whose text is searchable text, not outlines.
 
-    The name is the seed of the identifiers, so that a page can contain figures with different names.
+    Identifiers in the SVG depend on the name, so that a page can contain several figures with different names.
     """
     from matplotlib import rc_context
 

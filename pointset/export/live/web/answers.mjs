@@ -22,7 +22,7 @@ function chart(points, label) {
 
 /** The prediction of one model of the live page. */
 export class Side {
-  /** A menu of the models `names`, as model 1 or 2 of the page; `changed()` is called when the choice changes. */
+  /** A menu of `names` for the first or second model (`number`); `changed()` is called when the choice changes. */
   constructor(names, number, changed) {
     const options = names.map((name) => made("option", {}, name));
     this.select = made("select", { "aria-label": `model ${number}`, onchange: changed }, ...options);

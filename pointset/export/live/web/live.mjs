@@ -95,7 +95,7 @@ class Live {
     this.#changed();
   }
 
-  /** Remove the tenth of the remaining points that have the highest importance for the first model. */
+  /** Remove the 10 % of the remaining points with the highest importance for the first model. */
   removeLookedAt() {
     const left = this.question.left(), { importance: values, indices } = this.answers[0];
     const order = descending(left.map((point) => values[indices.get(point)]));

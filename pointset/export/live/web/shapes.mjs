@@ -48,7 +48,7 @@ class Lines {
   }
 }
 
-/** A mesh of polygons (lists of vertex indices). Each becomes a fan of triangles, which is exact if it is convex. */
+/** A mesh of polygons (lists of vertex indices). Each becomes a fan of triangles: exact for convex polygons. */
 function meshOf(vertices, polygons, name) {
   const count = vertices.length / 3, triangles = [];
   for (const polygon of polygons) {
@@ -116,7 +116,7 @@ export function randomFrom(seed) {
   };
 }
 
-/** Sample n points of a mesh, or at most n of a cloud: a Float64Array [3 n]. The first k do not depend on n >= k. */
+/** Sample n points of a mesh, or at most n of a cloud: a Float64Array [3 n]. The first points do not depend on n. */
 export function samplePoints(shape, n, seed) {
   return shape.triangles ? ofMesh(shape, n, randomFrom(seed)) : ofCloud(shape.vertices, n, randomFrom(seed));
 }

@@ -27,7 +27,7 @@ export class Matrix {
     return turned;
   }
 
-  /** Call visit(x, i, j) with each number, row and column, row by row. */
+  /** Call visit(x, i, j) for each number x in row i and column j, row by row. */
   each(visit) {
     for (let i = 0; i < this.rows; i++)
       for (let j = 0, from = this.start + i * this.stride; j < this.columns; j++) visit(this.data[from + j], i, j);
