@@ -1,4 +1,4 @@
-"""The entry of the command line: settings of the process, signals, errors and exit codes. It imports nothing heavy."""
+"""Entry point of the command line: process settings, signals, errors and exit codes. It imports only fast modules."""
 
 import contextlib
 import ctypes
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 LONGEST_MESSAGE = 5000
-"""Characters of a message: the longest path that there is, and a sentence."""
+"""Maximum number of characters of an error message: enough for the longest path and a sentence."""
 ENDINGS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 RESUMABLE = ("train", "compare")
-"""Commands that resume the work of an earlier call."""
+"""Commands that continue interrupted work when they are run again."""
 MALLOC = {"TRIM": (-1, 2**30), "MMAP": (-3, 2**25)}
-"""Options of mallopt(3): free memory above which glibc returns it, and size above which blocks are mapped."""
+"""Options of mallopt(3) in bytes: free memory that glibc keeps, and the block size above which it calls mmap."""
 MEMORY = re.compile("allocate memory|not enough memory|out of memory", re.I)
 
 
@@ -45,11 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def configure_process(fixed_threads: bool) -> None:
-    """Set OpenMP's environment variables and glibc's allocator, before torch is imported; variables that are set stay.
+    """Set OpenMP variables and options of glibc's allocator before torch is imported, unless the user has set them.
 
-    Idle OpenMP threads sleep instead of spinning, which halves the processor time of `classify` on a shared machine.
-    Unless `fixed_threads`, only free cores are used; sums depend on the number of threads, so resumable commands fix
-    it. Freed memory is kept, which saves a tenth of a training step of width 64 to 128, and more in predictions.
+    Idle OpenMP threads sleep instead of spinning, which halves the CPU time of `classify` on a shared machine. Unless
+    `fixed_threads` is True, there is one thread per idle core. It is True for resumable commands, because sums in
+    floating point depend on the number of threads. The process keeps freed memory, which saves a tenth of the time of
+    a training step at width 64 to 128, and more in predictions.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # GNU's OpenMP, of torch for Linux
     os.environ.setdefault("KMP_BLOCKTIME", "0")  # LLVM's and Intel's
@@ -64,7 +65,7 @@ def configure_process(fixed_threads: bool) -> None:
 
 
 def end_at_signals(hint: str) -> None:
-    """End the process at SIGINT and SIGTERM with one line; files are always complete, and workers end with it."""
+    """End the process at SIGINT and SIGTERM with one line. Files are complete at any time, and worker processes end."""
 
     def end(number: int, _: object) -> None:
         with contextlib.suppress(OSError):  # stderr may be closed
@@ -77,8 +78,8 @@ def end_at_signals(hint: str) -> None:
 
 
 def report(error: BaseException) -> int:
-    """Print in one line why the command ends, and return the exit code."""
-    if isinstance(error, BrokenPipeError):  # the reader of the output has ended, as `head` does
+    """Print an error as one line on stderr, and return the exit code."""
+    if isinstance(error, BrokenPipeError):  # the program that reads the output, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would complain at exit
         return 141
     code, message = 2, one_line(error, LONGEST_MESSAGE)
@@ -93,5 +94,5 @@ def report(error: BaseException) -> int:
 
 
 def of_memory(error: BaseException) -> bool:
-    """Return True for an error of lacking memory; torch raises other types."""
+    """Return True if the cause is too little memory: a MemoryError, or a RuntimeError of torch."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and bool(MEMORY.search(str(error))))

@@ -1,1 +1,1 @@
-"""The commands of `pointset`, one module per subject; heavy imports happen only when a command runs."""
+"""The commands of `pointset`, one module per subject. Slow imports happen only when a command runs."""

@@ -22,13 +22,13 @@ COMMANDS = (
     rank.rank,
 )
 LONG = (train.train, comparing.compare)
-"""Commands with many options, of which `--help` shows those that are marked COMMON where they are declared."""
+"""Commands with many options: `--help` shows only the options that are annotated with COMMON."""
 MODELS = ("model", "models")
 EVERYWHERE = "Add --json to print JSON, --debug to see the traceback of an error"
 
 
 def make_app(show_all: bool = False) -> App:
-    """Return the parser, whose help shows all options or the common ones."""
+    """Return the parser. Its help shows all options, or only the common ones."""
     app = App(
         name="pointset",
         help="Train, compare and inspect set networks for 3D shapes. `pointset compare` is a good first command.",
@@ -37,7 +37,7 @@ def make_app(show_all: bool = False) -> App:
         version=pointset.__version__,
         version_flags=["--version"],
         group_parameters=Flags,
-        help_format="plaintext",  # markdown, as the commands have it, takes a fifth longer to start
+        help_format="plaintext",  # with markdown, as for the commands, the start takes a fifth longer
         default_parameter=Parameter(negative=(), consume_multiple=True, show_default=in_words),
     )
     app.command(data.app)
@@ -51,10 +51,10 @@ def make_app(show_all: bool = False) -> App:
 
 
 def run(tokens: Sequence[str]) -> None:
-    """Run the command of a command line.
+    """Parse a command line, and run its command.
 
     Raises:
-        PointsetError: the command line is wrong, or the command says so.
+        PointsetError: the command line is wrong, or the command fails.
     """
     for before, token in zip(["", *tokens], tokens, strict=False):
         if token == "" or (token.startswith("--") and token.endswith("=")):
@@ -79,7 +79,7 @@ def run(tokens: Sequence[str]) -> None:
 
 
 def _in_a_sentence(error: CycloptsError) -> str:
-    """Return the fault of a command line as a sentence."""
+    """Return an error of the parser as one sentence."""
     command, error.verbose = " ".join(("pointset", *(error.command_chain or ()))), False
     message = one_line(error, 2 * REPEATED).partition(" Available commands:")[0].removesuffix(".")
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:

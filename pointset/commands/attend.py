@@ -1,4 +1,4 @@
-"""`pointset attend`: from a mesh or a point cloud to a picture of the attention of a trained model."""
+"""`pointset attend`: draw the attention of a trained model on a mesh or a point cloud."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,12 +29,12 @@ from pointset.zoo.pretrained import USUAL
 
 Models = Annotated[
     list[str] | None,
-    Parameter(name="--model", help=f"{MODEL_HELP} Several are compared on one shape, side by side."),
+    Parameter(name="--model", help=f"{MODEL_HELP} Several models are shown side by side on one shape."),
 ]
 SAME = 1e-4
-"""Largest distance, in radii of the shape, of a point that two models prepare."""
+"""Distance, in radii of the shape, up to which the points that two models prepare count as equal."""
 COMPANIONS = ("rff-pma4.modelnet40-1024", USUAL, "dumlp16-max+dumlp16.modelnet40-1024")
-"""Pretrained models beside the chosen one on a live page."""
+"""Pretrained models that a live page shows in addition to the chosen model."""
 
 
 def attend(
@@ -57,32 +57,33 @@ def attend(
     """Draw the attention of a trained model on one shape, and print its prediction.
 
     The suffix of the output file sets the format: .html is an interactive 3D page with every layer; .png, .svg and .pdf
-    show all heads and queries of one layer, or the ones that you name; .ply and .glb are coloured meshes for MeshLab or
+    show one layer, with all heads and queries or the selected ones; .ply and .glb are coloured shapes for MeshLab or
     Blender.
 
-    For a folder, the page is a gallery: one inducing point or seed on many shapes, classes in rows. With --model given
-    several times, the models are compared on the shape, side by side.
+    For a folder, the page is a gallery: the attention of one inducing point or seed on many shapes, one row per class.
+    If --model is given several times, the models are shown side by side on the same points.
 
-    With --live the page contains the models. They run in the browser, without a network: remove points, turn the shape
-    or open another file, and watch the prediction change.
+    With --live, the page contains the model and runs it in the browser, without the internet: remove points, rotate the
+    shape or open another file, and the prediction is computed again.
 
     Example: `pointset attend chair.off --model isab16-pma.modelnet40-1024 -o chair.html`
 
     Args:
-        shape: A mesh (OFF, OBJ, PLY, STL, GLB) or a point cloud (.npy, .npz, .ply, .pcd, .las, .xyz, .csv, .pts), or a
-            folder of them, of which at most 48 are shown in a gallery.
+        shape: A mesh (OFF, OBJ, PLY, STL, GLB), a point cloud (.npy, .npz, .ply, .pcd, .las, .xyz, .csv, .pts), or a
+            folder of such files. A gallery shows at most 48 of them.
         output: The file to write.
-        layer: An attention layer of the model, such as encoder.0.reads; default: the last that reads the points, or
-            else pools them.
-        head: One head; default: all heads, or the first in a 3D file.
-        query: Index of the query to show (an inducing point, seed or point); default: all, or the first in a 3D file.
-        check_: Check which explanation is faithful: remove points in the order of attention, gradients, occlusion and
-            others, and print how far the probability falls.
+        layer: Attention layer to show, such as encoder.0.reads; default: the last layer whose inducing points read the
+            points, or else the pooling layer.
+        head: Index of the head to show; default: all heads, or the first in a .ply or .glb file.
+        query: Index of the query to show (an inducing point, seed or point); default: all, or the first in a .ply or
+            .glb file.
+        check_: Test how faithful explanations are: remove points in the order of attention, gradients, occlusion and
+            others, and print the mean probability of the predicted class.
         live: Write a page that runs the model, and other trained models of the package with the same classes.
-        width: Draw a still picture for a column (3.25 inches) or a page (6.75) of a paper, without title and note.
-        points: Number of points to sample on the mesh, or to take of a cloud; default: the number of points in
-            training, which gives the prediction of `pointset classify`.
-        seed: Seed for sampling points on the mesh.
+        width: Width of a still picture in a paper: a column (3.25 inches) or a page (6.75 inches), without a title.
+        points: Number of points to sample from the mesh or the cloud; default: the number of points in training, which
+            gives the prediction of `pointset classify`.
+        seed: Seed for sampling points from the mesh.
         remove_outliers: Remove outliers of a point cloud; default: as in training.
     """
     reading: dict[str, Any] = {"points": points, "seed": seed, "up": up, "remove_outliers": remove_outliers}
@@ -140,7 +141,7 @@ def attend(
     if best.low_confidence:
         text[-1] += f": {low_confidence_advice(trained, _only(model), up)}"
     if trained.description["model"].get("members"):
-        text.append("the maps are of the network of the ensemble; the class is that of the ensemble")
+        text.append("the maps show the attention of the ensemble's network; the whole ensemble predicts the class")
     if seen.support is not None:
         text.append(str(seen.support))
     if checks:
@@ -150,12 +151,12 @@ def attend(
                 for name, own in areas.items()
             ]
         )
-        text.append("mean probability; below random in deletion and above it in insertion is faithful")
+        text.append("mean probability; faithful explanations are below random in deletion and above it in insertion")
     return Result(result | {"checks": areas, "output": str(output)}, *text, f"saved in {output}")
 
 
 def _predicted(trained: Trained, shape: Path, seen: Any) -> tuple[Any, str]:
-    """The prediction for an inspected shape, and its class with its probability as text."""
+    """Return the prediction for an inspected shape, and its class and probability as text."""
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.evaluation.shape_files import guess
 
@@ -167,16 +168,16 @@ def _predicted(trained: Trained, shape: Path, seen: Any) -> tuple[Any, str]:
 
 
 def _only(models: Models) -> Model:
-    """The one model of a command line that may have several."""
+    """Return the only --model, or None for the default model; a PointsetError if there are several."""
     if models is not None and len(models) > 1:
-        raise PointsetError(f"a gallery is of one model, got --model {' '.join(models)}")
+        raise PointsetError(f"a gallery shows one model, got --model {' '.join(models)}")
     return None if models is None else models[0]
 
 
 def _refuse(flags: dict[str, Any], where: str) -> None:
-    """Raise a PointsetError if some flags have a value."""
+    """Raise a PointsetError if any of the flags has a value."""
     if names := [flag for flag, value in flags.items() if value is not None]:
-        raise PointsetError(f"{' and '.join(names)} cannot be used {where}: leave out either")
+        raise PointsetError(f"{' and '.join(names)} cannot be used {where}: leave out one of the two")
 
 
 def _gallery(folder: Path, model: Model, output: Path, reading: dict[str, Any]) -> Result:
@@ -214,7 +215,7 @@ def _comparison(shape: Path, models: list[str], output: Path, reading: dict[str,
         seen = inspect_shape(trained.network, shape, **reading)
         clouds.append(to_unit(np.asarray(seen.prepared.raw, np.float64), trained.network.preparation.up))
         if clouds[0].shape != clouds[-1].shape or np.abs(clouds[0] - clouds[-1]).max() > SAME:
-            raise PointsetError(f"{model} takes other points of the shape than {models[0]}: give --remove-outliers")
+            raise PointsetError(f"{model} uses other points of the shape than {models[0]}: give --remove-outliers")
         best, prediction = _predicted(trained, shape, seen)
         name = f"{trained.name}: {prediction}"
         maps[f"{name} ({len(maps) + 1})" if name in maps else name] = seen.maps
@@ -229,7 +230,7 @@ def _comparison(shape: Path, models: list[str], output: Path, reading: dict[str,
 
 
 def live_models(trained: Trained) -> list[Any]:
-    """The model for a live page, with those of `COMPANIONS` that have the same classes."""
+    """Return the models for a live page: the given one, and those of `COMPANIONS` with the same classes."""
     from pointset.export.live.page import MOST_MODELS
 
     require_network(trained, "shown in a page")

@@ -1,4 +1,4 @@
-"""`pointset compare`: many models, one protocol, one table."""
+"""`pointset compare`: train several models under one protocol, and show one table."""
 
 import shlex
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pointset.comparison.results import Comparison
 
 EXPERIMENT = "experiment.json"
-"""File in the folder of a comparison; as in `pointset.comparison.runs`, which loads torch."""
+"""File in the folder of a comparison. `pointset.comparison.runs` has the same constant, but imports torch."""
 TABLE_STYLES = {".tex": "latex", ".md": "github", ".html": "html"}
 
 
@@ -53,25 +53,25 @@ def compare(
     recipe: Annotated[Recipe, RecipeFlags] = Recipe(),
     given: Given,
 ) -> Result:
-    """Train and test several models with several seeds under one protocol: one table, and a report.
+    """Train and test several models with several seeds under one protocol, and write one table and a report.
 
-    Without FILE, it compares DeepSets with Set Transformers on the embedded shapes10, in minutes; with --data, support
-    vector machines on classical features and on embeddings, networks, and one that starts from trained weights, with a
-    recipe for such folders.
+    Without FILE or --data, DeepSets and Set Transformers are compared on the generated dataset shapes10, in minutes.
+    With --data, support vector machines on classical features and on embeddings, networks trained from scratch, and a
+    fine-tuned network are compared, with another recipe.
     If interrupted, run the same command again to continue.
 
     Example: `pointset compare --data path/to/parts --models rff-max isab16-pma --points 256 --out runs/parts`
 
     Args:
-        file: An experiment file (TOML), such as those in scripts/experiments, or a set problem without meshes, whose
-            published results stand beside ours: max-regression, clustering, counting or anomaly; or the folder of a
-            comparison. It has all options; of the flags, only models, data, seeds, steps and threads change them.
-        models: Names from `pointset zoo`; with FILE, the rows to run.
-        data: Name of a card, or a folder; default: shapes10.
-        seeds: Seeds, one run per model, size and seed; default: 0 1 2.
+        file: An experiment file (TOML), such as those in scripts/experiments; a set problem without meshes, with the
+            published results in the table (max-regression, clustering, counting or anomaly); or the folder of a
+            comparison. FILE sets all options. Only --models, --data, --seeds, --steps and --threads can change them.
+        models: Names of models from `pointset zoo`; with FILE, names of rows to run.
+        data: Name of a dataset (see `pointset data list`), or a folder; default: shapes10.
+        seeds: Seeds: each model is trained once per number of points and seed; default: 0 1 2.
         out: Folder for the runs, report.html, results.csv, results.json and table.md (default: runs/compare or
-            runs/FILE), files for the table: LaTeX (*.tex), Markdown (*.md) or HTML (*.html), and files for the figure
-            of means and intervals: *.pdf, *.svg or *.png. A folder of a comparison is continued with its own options.
+            runs/FILE); files for the table (.tex, .md or .html); and files for the figure of means and confidence
+            intervals (.pdf, .svg or .png). If the folder has a comparison, it is continued with its saved options.
     """
     chosen = Chosen.by(given, data_options, model_options, recipe)
     written = [path for path in out if path.suffix.lower() in (*TABLE_STYLES, *STILL_SUFFIXES)]
@@ -83,7 +83,7 @@ def compare(
     if file is not None and (Path(file) / EXPERIMENT).exists():
         folders, file = [*folders, Path(file)], None
         if len(set(folders)) > 1:
-            raise PointsetError(f"{folders[1]} is the folder of a comparison: leave --out {folders[0]} out")
+            raise PointsetError(f"{folders[1]} is the folder of a comparison: leave out --out {folders[0]}")
     changes = {"seeds": seeds, "threads": running.threads}
     if file is not None:
         experiment = _from_file(file, models, chosen, changes | {"data": data})
@@ -97,7 +97,7 @@ def compare(
 
 
 def _from_folder(folder: Path, models: tuple[str, ...] | None, changes: dict[str, Any]) -> "Experiment":
-    """Return the experiment of a comparison's folder, with other models and seeds."""
+    """Return the experiment of a comparison's folder, with the models, seeds and threads of the flags."""
     from pointset.comparison.experiment import Entry
 
     saved = pointset.tasks.read_experiment(folder)
@@ -108,10 +108,10 @@ def _from_folder(folder: Path, models: tuple[str, ...] | None, changes: dict[str
 
 
 def _from_file(file: str, models: tuple[str, ...] | None, chosen: Chosen, changes: dict[str, Any]) -> "Experiment":
-    """Return the experiment of a file, or an included one by its name, changed by the flags that may change it."""
+    """Return the experiment of a file, or an included experiment by its name, with the changes of the flags."""
     path = Path(file)
     if path.is_dir():
-        raise PointsetError(f"{path} is a folder, and no experiment file: write --data {shlex.quote(file)}")
+        raise PointsetError(f"{path} is a folder, not an experiment file: write --data {shlex.quote(file)}")
     read = pointset.tasks.read_experiment(path if path.suffix or path.exists() else bundled_experiment(file))
     for name in (name for fields in chosen for name in fields if name != "steps"):
         raise PointsetError(f"{file} sets {name}: leave the flag out, or change the value in a copy of the file")
@@ -123,7 +123,7 @@ def _from_file(file: str, models: tuple[str, ...] | None, chosen: Chosen, change
 def _with_flags(
     data: str | None, models: tuple[str, ...] | None, chosen: Chosen, changes: dict[str, Any]
 ) -> "Experiment":
-    """Return the default experiment of the data, changed by the flags."""
+    """Return the default experiment for a dataset, with the changes of the flags."""
     from pointset.tasks.experiments import SHAPES10, default_experiment
 
     sets, model, recipe = chosen
@@ -131,7 +131,7 @@ def _with_flags(
 
 
 def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes: Any) -> "Experiment":
-    """Return the experiment, changed by the flags; a flag that was not given is None."""
+    """Return the experiment with the changes of the flags; None stands for a flag that was not given."""
     given = {name: value for name, value in changes.items() if value is not None}
     if labels is not None:
         if unknown := set(labels) - set(experiment.labels):
@@ -143,9 +143,9 @@ def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes
 
 
 def _run_or_report(experiment: "Experiment", out: Path, running: Running, output: Sequence[Path]) -> Result:
-    """Run an experiment, or report its finished runs: the table, where it is saved, and commands to run next.
+    """Run an experiment, or report its finished runs: return the table, its files, and commands to run next.
 
-    Failed runs are an error.
+    If runs failed, the result has an error, which is raised after the table is printed.
     """
     from pointset.comparison.comparing import RESULT_FILES, report_finished, run_experiment
     from pointset.comparison.results import as_dict
@@ -173,7 +173,7 @@ def _run_or_report(experiment: "Experiment", out: Path, running: Running, output
 
 
 def _write(comparison: "Comparison", path: Path) -> None:
-    """Write the table or the main figure of a comparison, by the suffix of the path."""
+    """Write the table or the main figure of a comparison; the suffix of the path selects the format."""
     suffix = path.suffix.lower()
     if suffix in STILL_SUFFIXES:
         save(comparison.plot(), path)
@@ -183,7 +183,7 @@ def _write(comparison: "Comparison", path: Path) -> None:
 
 
 def _next_commands(result: "Comparison") -> list[str]:
-    """Return commands that evaluate the best classifier, and show the attention of the best one with any."""
+    """Return commands that evaluate the best classifier, and draw the best one that has attention maps."""
     task = result.experiment.task
     if task.sets != "shapes":
         return []

@@ -22,7 +22,7 @@ from pointset.runs.atomic import write_atomically
 from pointset.runs.spreadsheets import as_csv
 
 FINDINGS_SHOWN = 10
-"""Findings of each kind that are printed."""
+"""Maximum number of findings of each kind that are printed."""
 app = App(
     name="data",
     help_format="markdown",
@@ -34,7 +34,7 @@ app = App(
 
 @app.command(name="list")
 def list_() -> Result:
-    """List the datasets that have a card."""
+    """List the datasets that the package describes by a card."""
     rows = []
     for card in map(pointset.data.load_card, pointset.data.list_cards()):
         about = {"name": card.name, "kind": card.kind, "classes": len(card.classes)}
@@ -52,19 +52,20 @@ def show(
     labels: str | None = None,
     write_labels: Annotated[Path | None, out_file("a table", ".csv", names=None)] = None,
 ) -> Result:
-    """Show a dataset's card; or for a folder, count the shapes of each class and draw some of them.
+    """Show the card of a dataset, or for a folder count the shapes of each class and draw a few of them.
 
-    The picture shows a few shapes of every class, upright, so that you notice a wrong up axis before training.
+    In the picture you can see a wrong upward axis before training: shapes then do not stand upright.
 
     Example: `pointset data show path/to/parts -o parts.png`
 
     Args:
-        data: Name of a card, or a folder.
-        output: Picture to write (.png or .svg); default: beside the caches, and no picture for a card.
-        up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
-        labels: Table (*.csv) with the columns "file" and "label", and perhaps "split" and "group".
-        write_labels: Table (*.csv) to write: files, labels, splits and groups as read now, which
-            --labels takes after you have corrected it.
+        data: Name of a dataset (see `pointset data list`), or a folder.
+        output: Picture to write (.png or .svg); default: a picture in the cache folder for a folder, none for a card.
+        up: The axis that points up in the files; auto uses the card's axis, or in a folder y for OBJ, GLB and glTF and
+            z for other files.
+        labels: Table (*.csv) with the columns "file" and "label", and optionally "split" and "group".
+        write_labels: Table (*.csv) to write, with files, labels, splits and groups. You can correct it, and give it as
+            --labels.
     """
     if write_labels is not None:
         return _write_labels(data, write_labels, labels)
@@ -90,20 +91,22 @@ def check(
 ) -> Result:
     """Read every shape once and find what makes results wrong: duplicates, leakage, label errors, unreadable files.
 
-    Exact duplicates are the same bytes, or the same points in another format or order. Near-duplicates are nearest
-    neighbours in feature space: copies that are sampled again, moved or rescaled. Possible label errors are found by
-    cleanlab from out-of-fold probabilities.
+    Exact duplicates have the same bytes, or the same points in another format or order. Near-duplicates are nearest
+    neighbours in feature space: resampled, moved or rescaled copies. Possible label errors are found by cleanlab from
+    out-of-fold probabilities.
 
-    Delete the rows of shapes to keep from the table, and train without the others: `--without check.csv`.
+    Train without these shapes: delete the rows of shapes that you want to keep, and give the table as `--without
+    check.csv`.
 
     Example: `pointset data check path/to/parts -o check.csv`
 
     Args:
-        data: Name of a card, or a folder.
+        data: Name of a dataset (see `pointset data list`), or a folder.
         output: Table (*.csv) of the findings.
-        up: The axis that points up in the files; auto uses the card's, or y for OBJ, GLB and glTF and z for others.
-        labels: Table (*.csv) with the columns "file" and "label", and perhaps "split" and "group".
-        seed: Seed of the folds with which labels are checked.
+        up: The axis that points up in the files; auto uses the card's axis, or in a folder y for OBJ, GLB and glTF and
+            z for other files.
+        labels: Table (*.csv) with the columns "file" and "label", and optionally "split" and "group".
+        seed: Seed of the cross-validation folds that the search for label errors uses.
     """
     from pointset.data_quality.report import TITLES, check_data, overview
 
@@ -125,7 +128,7 @@ def check(
             f"leakage: {report.leaks:,} of {tests:,} {names} shapes are duplicates or possible near-duplicates of "
             "training shapes: look at them, and leave duplicates out with --without of `train` and `compare`"
         )
-    more = f"; the first {FINDINGS_SHOWN} of each kind above" if total > len(rows) else ""
+    more = f"; the first {FINDINGS_SHOWN} of each kind are shown above" if total > len(rows) else ""
     saved = f"; saved in {output}" if output else ""
     lines.append(f"{counted(total, 'finding')} in {time.perf_counter() - started:.0f} s{more}{saved}")
     findings = [asdict(finding) for finding in report.findings]
@@ -175,10 +178,10 @@ def _in_words(overview: dict[str, Any]) -> Iterator[str]:
 
 @app.command
 def fetch(name: str, /) -> Result:
-    """Download and unpack the data of a card; an interrupted download starts again.
+    """Download and unpack a dataset. An interrupted download starts from the beginning.
 
     Args:
-        name: Name of the card.
+        name: Name of a dataset (see `pointset data list`).
     """
     from pointset.data.catalogue.download import fetch as fetch_data
 
@@ -188,10 +191,10 @@ def fetch(name: str, /) -> Result:
 
 @app.command
 def verify(data: str = "shapes10", /) -> Result:
-    """Compare every cache of a dataset with its manifest and its meshes, or the files of a release with their digests.
+    """Compare the point caches of a dataset with its files, or the files of a published release with their checksums.
 
     Args:
-        data: Name of a card, or a folder.
+        data: Name of a dataset (see `pointset data list`), or a folder.
     """
     from pointset.data.cache.inspection import verify_dataset
 
@@ -203,6 +206,6 @@ def verify(data: str = "shapes10", /) -> Result:
         lines.append(f"{cache.folder}: {cache.shapes:,} {cache.what}{left_out}: {state}")
     failure = None
     if damaged := [str(cache.folder) for cache in caches if cache.problems]:
-        remedy = f"rm -r {shlex.join(damaged)}, and get the data again, or load it: caches are then made again"
-        failure = PointsetError(f"{len(damaged)} of {len(caches)} caches cannot be trusted: {remedy}")
+        remedy = f"run rm -r {shlex.join(damaged)}, and fetch or load the data again, which builds the caches again"
+        failure = PointsetError(f"{len(damaged)} of {len(caches)} caches are damaged: {remedy}")
     return Result([{**asdict(cache), "folder": str(cache.folder)} for cache in caches], *lines, failure=failure)

@@ -12,8 +12,8 @@ from pointset.commands.trained import left_out, load_model, require_network, run
 from pointset.errors import counted
 
 EMBEDDER = "dumlp16-max+dumlp16.modelnet40-1024"
-"""The default model: of the pretrained models, its embeddings separate shapes of other classes best."""
-EMBEDDING_MODEL_HELP = f"Folder of a run, or a trained model from `pointset zoo --pretrained`; default: {EMBEDDER}."
+"""The default model. Of all pretrained models, its embeddings separate shapes of new classes best."""
+EMBEDDING_MODEL_HELP = f"Folder of a run, or a trained model (see `pointset zoo --pretrained`); default: {EMBEDDER}."
 
 
 def embed(
@@ -24,15 +24,15 @@ def embed(
     output: Annotated[Path, out_file("a file of embeddings", ".npz", ".csv")],
     reading: Annotated[Reading, ReadingFlags] = Reading(),
 ) -> Result:
-    """Write one embedding (a feature vector) per shape; similar shapes have embeddings at a small distance.
+    """Write one embedding (a feature vector) per shape. The embeddings of similar shapes have a small distance.
 
-    Use them for nearest neighbours, clustering or a classifier.
+    You can use embeddings for nearest neighbours, clustering or a classifier.
 
     Example: `pointset embed path/to/meshes -o embeddings.npz`
 
     Args:
         files: Meshes, point clouds, and folders of them.
-        output: File for the embeddings (*.npz or *.csv), with the names, classes and paths of the shapes.
+        output: File for the embeddings (.npz or .csv), with the names, classes and paths of the shapes.
     """
     import numpy as np
 
@@ -41,7 +41,7 @@ def embed(
     start = perf_counter()
     trained = load_model(EMBEDDER if model is None else model)
     if trained.description["model"].get("members"):
-        require_network(trained, "embedded")
+        require_network(trained, "used for embeddings")
     embeddings, failures = run_over_files(embed_files, trained, in_folders(files), reading, "embedding")
     shapes, rows = zip(*embeddings, strict=True)
     save_embeddings(output, trained.name, shapes, np.stack(rows))

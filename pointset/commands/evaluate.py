@@ -18,7 +18,7 @@ CALIBRATION = {
     "calibration_error": "calibration error, equal width",
     "calibration_error_equal_mass": "calibration error, equal mass",
 }
-"""Metrics that a temperature changes, and their titles."""
+"""Metrics that depend on the temperature, with their titles."""
 
 
 def evaluate(
@@ -35,24 +35,26 @@ def evaluate(
     remove_outliers: bool | None = None,
     up: FileUp = "auto",
 ) -> Result:
-    """Test a trained model, on sets that are prepared as in its run.
+    """Test a trained model on point sets that are prepared as in training.
 
     Example: `pointset evaluate --model runs/parts --calibrate -o predictions.csv`
 
     Args:
-        data: Name of a card, or a folder; default: the dataset of the run.
-        labels: Table (*.csv) with the columns "file" and "label", and perhaps "split" and "group"; default: as in
+        data: Name of a dataset (see `pointset data list`), or a folder; default: the dataset of the run.
+        labels: Table (*.csv) with the columns "file" and "label", and optionally "split" and "group"; default: as in
             training.
-        split: Which shapes of the data.
-        output: File for the predictions (*.csv): name, true class, the five most likely classes
-            with their probabilities at the temperature of --calibrate or of the model's card, entropy in nats.
-        calibrate: Also fit a temperature on the run's validation split; it changes probabilities, not accuracy.
-        objective: What the temperature of --calibrate minimises on the validation split; the log loss is less noisy.
-        points: Points per set; default: as in the run (not its --train-points).
-        on_error: "skip" continues without shapes that cannot be used; default: as in training.
+        split: Split of the data to test on.
+        output: File for the predictions (*.csv): name, true class, the five most likely classes with their
+            probabilities (at the temperature of --calibrate or of the model's card), and entropy in nats.
+        calibrate: Also fit a temperature on the run's validation split. It changes probabilities, but not the accuracy.
+        objective: Metric that --calibrate minimises on the validation split. The log loss is less noisy than the
+            calibration error.
+        points: Points per set; default: --points of the run, not its --train-points.
+        on_error: "skip" continues without shapes that cannot be used, "raise" reports them; default: as in training.
         remove_outliers: Remove outliers of point clouds in files; default: as in training.
-        up: The axis that points up in the data; auto assumes that of the run for its own data, for another card the
-            card's, and for other files what `classify` assumes. Shapes with another axis are rotated.
+        up: The axis that points up in the data; auto uses the run's axis for the run's own data, the card's axis for
+            another dataset with a card, and the axis that `classify` assumes for other files. Shapes with another axis
+            than the training shapes are rotated.
     """
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.leakage import repeated_files
@@ -101,7 +103,7 @@ def evaluate(
     elif data is not None and sets.listing is not None and sets.listing.is_hashed:
         part = "a fifth" if split == "test" else "four fifths"
         whole = shlex.join(["pointset", "classify", data, "--model", str(model or trained.name)])
-        text.insert(-2, f"they are {part} of {data}, which has no folders of splits; if all is new: `{whole}`")
+        text.insert(-2, f"these are {part} of {data}, which has no split folders; to test all shapes: `{whole}`")
     if output is not None:
         text.append(f"predictions saved in {output}")
     return Result(result, *text)

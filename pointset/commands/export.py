@@ -1,4 +1,4 @@
-"""`pointset export`: a trained model as a file that works without this package."""
+"""`pointset export`: write a trained model to a file that works without this package."""
 
 import pointset
 from pointset.commands.flags import Out
@@ -7,18 +7,18 @@ from pointset.commands.trained import Model, load_model, require_network, usual
 
 
 def export(*, model: Model = None, output: Out, mask: bool = False) -> Result:
-    """Write a trained model as a torch.export program or as ONNX, and check it against the model.
+    """Write a trained model as a torch.export program or as ONNX, and compare its outputs with those of the model.
 
-    The file takes batches of any number of sets of any size and returns logits and the probabilities of `pointset
-    classify`. Its metadata describe its classes, inputs and the preparation of the points. It is written only if its
-    outputs equal the model's up to rounding.
+    The exported model takes batches of any number of sets of any size, and returns the logits and the probabilities of
+    `pointset classify`. Its metadata describe the classes, the inputs and the preparation of the points. The file is
+    written only if the outputs equal those of the model up to rounding.
 
     Example: `pointset export --model runs/parts -o model.onnx --mask`
 
     Args:
-        output: The file to write: *.pt2 (torch.export) or *.onnx (ONNX).
+        output: The file to write: .pt2 (torch.export) or .onnx (ONNX).
             ONNX needs `pip install "pointset-learn[export]"`.
-        mask: Add a second input, mask [B, n], True at real points, for sets of different sizes in one batch.
+        mask: Add a second input, mask [B, n] (True at real points), for sets of different sizes in one batch.
     """
     from pointset.export.formats import format_of
     from pointset.export.model import CHECKED

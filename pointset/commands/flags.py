@@ -21,7 +21,7 @@ from pointset.zoo.options import ModelOptions
 
 
 def check_numbers(flags: ArgumentCollection) -> None:
-    """Refuse numbers outside their annotated ranges, and 1.5 for a whole number, which the parser rounds to 2."""
+    """Raise a PointsetError for a number outside its range, or for 1.5 instead of an integer (the parser rounds it)."""
     for flag in flags:
         values = flag.value if isinstance(flag.value, tuple) else (flag.value,)
         for token, value in zip(flag.tokens, values, strict=False):
@@ -37,9 +37,9 @@ def group(title: str, sort_key: Any = None, **options: Any) -> Group:
 
 
 def flags_in(tokens: Sequence[str]) -> frozenset[str]:
-    """Return the names of the flags in a command line, without hyphens in front."""
+    """Return the names of the flags in a command line, without the leading hyphens."""
     names = (token[2:].partition("=")[0] for token in tokens if token.startswith("--"))
-    return frozenset(name.replace("_", "-") for name in names)  # the parser takes both
+    return frozenset(name.replace("_", "-") for name in names)  # the parser accepts both
 
 
 def in_words(default: Any) -> str | None:
@@ -55,7 +55,7 @@ QUICK_SETS = {"points": QUICK["points"][0], **QUICK.get("sets", {})}
 
 
 class Chosen(NamedTuple):
-    """The fields that the flags of a command line choose, by group."""
+    """The options that the user set by flags, by group."""
 
     sets: dict[str, Any]
     model: dict[str, Any]
@@ -73,13 +73,13 @@ class Chosen(NamedTuple):
 
 
 def quick_options(data: str) -> Options:
-    """Return the options of quick.toml; its smaller training sets are for its own data only."""
+    """Return the options of quick.toml. Its `train_points` is used for its own dataset only."""
     recipe = Recipe.from_dict(QUICK["recipe"] | ({} if data == QUICK["data"] else {"train_points": None}))
     return Options(DataOptions.from_dict(QUICK_SETS), ModelOptions.from_dict(QUICK["model"]), recipe)
 
 
 class ShownDefaults(DefaultFormatter):
-    """A panel of the help with the defaults of an experiment."""
+    """A panel of the help that shows the defaults of an experiment."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class ShownDefaults(DefaultFormatter):
 
 
 def option_flags(title: str, sort_key: int, defaults: Mapping[str, Any]) -> Parameter:
-    """Each field of a class of options as a flag, in a panel with these defaults."""
+    """Return the parameter that makes a flag of each field of an options class, in a panel with these defaults."""
     panel = group(title, sort_key, help_formatter=ShownDefaults(defaults))
     return Parameter(name="*", group=panel)
 
@@ -107,11 +107,11 @@ ModelFlags = option_flags("Model", 3, QUICK["model"])
 RecipeFlags = option_flags("Recipe", 4, QUICK["recipe"])
 OUT = ("--out", "-o")
 Out = Annotated[Path, Parameter(name=OUT)]
-"""What a command writes: a file, or a folder."""
+"""The file or folder that a command writes."""
 
 
 def out_file(what: str, *suffixes: str, names: tuple[str, ...] | None = OUT) -> Parameter:
-    """Return the flag for a file to write, or several, with one of the suffixes; it is checked before any work."""
+    """Return the flag for output files with one of these suffixes. The paths are checked before any work."""
 
     def check_files(_: Any, paths: Path | tuple[Path, ...] | None) -> None:
         for path in paths if isinstance(paths, tuple) else filter(None, (paths,)):
@@ -122,17 +122,17 @@ def out_file(what: str, *suffixes: str, names: tuple[str, ...] | None = OUT) -> 
 
 Predictions = Annotated[Path, out_file("a file of predictions", ".csv")]
 Given = Annotated[frozenset[str], Parameter(parse=False)]
-"""Filled by `pointset.commands.app` with the flags of the command line: a flag may repeat a default."""
+"""Names of the flags in the command line, set by `pointset.commands.app`: a value can equal the default."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Running(Workers):
-    """What to do with an experiment: run it, or inspect it."""
+    """How to run an experiment, or only report it."""
 
     threads: Cores | None = None
     """Threads per run; default: as in the experiment, usually 1."""
     report: bool = False
-    """Rewrite tables and report from the finished runs, without running anything."""
+    """Rewrite the tables and the report from the finished runs, without training."""
 
 
 RunningFlags = Parameter(name="*", group=group("Running", 1))
@@ -141,8 +141,8 @@ RunningFlags = Parameter(name="*", group=group("Running", 1))
 Up = Annotated[
     FileUp,
     Parameter(
-        help="The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the axis of the "
-        "model's shapes. Files with another axis are rotated. Write --up=-y for a negative axis."
+        help="The axis that points up in the files; auto assumes y for OBJ, GLB and glTF, otherwise the upward axis of "
+        "the training shapes. Shapes with another axis are rotated. Write --up=-y for a negative axis."
     ),
 ]
 
@@ -152,10 +152,10 @@ class Reading:
     """How files of shapes are read."""
 
     on_error: Literal["raise", "skip"] = "raise"
-    """How to handle files that cannot be used: "raise" tries all of them, then reports the faulty ones and writes
+    """How to handle files that cannot be used: "raise" reads all files, then reports the faulty ones and writes
     nothing; "skip" continues without them."""
     remove_outliers: bool | None = None
-    """Remove points of point clouds that are far from all others (statistical outlier removal); default: as in
+    """Remove points of a point cloud that are far from all other points (statistical outlier removal); default: as in
     training."""
     up: Up = "auto"
 

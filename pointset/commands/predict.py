@@ -1,4 +1,4 @@
-"""`pointset classify`: classes of files of shapes."""
+"""`pointset classify`: classify files of shapes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,19 +35,18 @@ def classify(
 ) -> Result:
     """Classify files of shapes, or all files in a folder, with a trained model.
 
-    Each mesh is sampled with as many points as the model was trained on. Of a point
-    cloud with more points a random part is taken.
+    The number of points per shape is that of the model's training. They are sampled from a mesh, or are a random subset
+    of a larger point cloud. A smaller point cloud is used as it is.
 
     Example: `pointset classify path/to/scans --model runs/parts -o predictions.csv`
 
     Args:
         files: Meshes (OFF, OBJ, PLY, STL, GLB), point clouds (.npy, .npz, .ply, .pcd, .las, .laz, .xyz, .pts, .txt,
-            .csv, .tsv), and folders of them. If folders are named like classes of the model, the accuracy is printed.
-        output: File for the predictions (*.csv): name, true class (if the model knows it), the five most likely classes
-            with their probabilities, entropy in nats, number of points, whether the confidence is low, and
-            for the trained models the distance to their training shapes: 1 is typical, above 2 is out of distribution.
-        pose: "any" is for shapes in any pose; without --model, the model is then one that was
-            trained for them.
+            .csv, .tsv), and folders of them. If folders have names of the model's classes, the accuracy is printed.
+        output: File for the predictions (*.csv): name, true class (if it is a class of the model), the five most likely
+            classes with their probabilities, entropy in nats, number of points, whether the confidence is low, and for
+            pretrained models the distance to their training shapes (1 is typical, above 2 is out of distribution).
+        pose: "any" is for shapes in any pose. The default model is then one that was trained for any pose.
     """
     from pointset.evaluation.shape_files import accuracy_of, classify_files, in_folders, write_guesses
     from pointset.zoo.predicting import LEAST_PROBABILITY
@@ -93,7 +92,7 @@ def classify(
 
 
 def _classes(guesses: "Sequence[Guess]") -> list[str | Table]:
-    """A table for each of a few shapes, or a line for each of many."""
+    """Return a table of classes for each shape if there are few shapes, otherwise one table with a row per shape."""
     text: list[str | Table] = []
     if len(guesses) <= FEW:
         for guess in guesses:

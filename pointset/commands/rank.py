@@ -26,22 +26,24 @@ def rank(
     deterministic: tuple[str, ...] = (),
     output: Annotated[tuple[Path, ...], out_file("a ranking", *TEXTS, *PICTURES)] = (),
 ) -> Result:
-    """Rank models by their predictions, and test which differences are significant for new seeds and new items.
+    """Rank models by their predictions, and test whether differences are significant for new seeds and new items.
 
-    Every file has one row for each item, with the columns item, label and prediction, and model and seed if the file
-    has several. Files that `pointset classify -o` and `pointset evaluate -o` write can be used as they are, and the
-    folder of a comparison.
+    Every file has one row per item, with the columns "item", "label" and "prediction", and "model" and "seed" if it has
+    several models or seeds. Files of `pointset classify -o` and `pointset evaluate -o`, and folders of `pointset
+    compare`, can be used unchanged.
 
     Example: `pointset rank svm.csv network-seed0.csv network-seed1.csv --columns item=uid label=truth -o ranking.md`
 
     Args:
-        files: Predictions (*.csv), or folders of `pointset compare`.
-            Without a column model, the name of the file is the model, and "-seed3" at its end the seed.
-        columns: Columns with other names, as item=COLUMN label=COLUMN prediction=COLUMN model=COLUMN
+        files: Predictions (.csv), or folders of `pointset compare`.
+            If there is no column "model", the file name is the name of the model, and an ending such as "-seed3"
+            gives the seed.
+        columns: Names of the columns, if they differ: item=COLUMN label=COLUMN prediction=COLUMN model=COLUMN
             seed=COLUMN.
-        level: Probability of any error in a table of equally good models.
-        deterministic: Models whose training has no seed, such as a support vector machine.
-        output: Files for the tables: Markdown (*.md), LaTeX (*.tex), or all pairs as a figure (*.svg, *.png, *.pdf).
+        level: Probability that any difference is found significant if all models are equally good.
+        deterministic: Models whose training does not depend on a seed, such as a support vector machine.
+        output: Files to write: tables in Markdown (.md) or LaTeX (.tex), or a figure of all pairs of models (.svg, .png
+            or .pdf).
     """
     if wrong := next((word for word in columns if "=" not in word), None):
         raise PointsetError(f"--columns must be pairs such as item=uid, got {wrong!r}")
@@ -59,7 +61,7 @@ def _write(ranking: "Ranking", path: Path) -> None:
 
         if (figure := draw_matrix(ranking)) is None:
             raise PointsetError(
-                f"{path} would show pairs of models, and there is one model: give predictions of another"
+                f"{path} would show pairs of models, but there is only one model: give predictions of another"
             )
         pointset.viz.save(figure, path)
         return

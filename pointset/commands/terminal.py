@@ -1,4 +1,4 @@
-"""Output of the commands: tables for people, JSON for programs, and no control characters of other people's names."""
+"""Output of the commands: text and tables, or JSON. Control characters in names are escaped."""
 
 import contextlib
 import json
@@ -15,19 +15,19 @@ NUMBER = re.compile(r"[-+]?[\d,]+(\.\d+)?")
 
 @contextlib.contextmanager
 def warning_in_one_line() -> Iterator[None]:
-    """Print warnings for the user as one line on stderr, each once, without the place in the code."""
+    """Print each warning for the user once, as one line on stderr, without the place in the code."""
     shown = set[str]()
     show = warnings.showwarning
 
     def print_warning(message: Warning | str, category: type[Warning], *place: Any, **rest: Any) -> None:
         line = one_line(message)
         if re.match(r"Glyph .* missing from", line):  # of matplotlib, for each letter
-            line = "the font of pictures lacks some letters, which are boxes in .png and .pdf: .svg shows them"
+            line = "the font of pictures lacks some letters, which are boxes in .png and .pdf files: write .svg files"
         if category is not UserWarning:
             show(message, category, *place, **rest)
         elif line not in shown:
             shown.add(line)
-            write_line(f"pointset: warning: {line}")  # above the bars
+            write_line(f"pointset: warning: {line}")  # above progress bars
 
     with warnings.catch_warnings():
         warnings.showwarning = print_warning
@@ -42,15 +42,15 @@ class Result:
 
     Args:
         data: plain data, which --json prints.
-        text: for people: lines, tables of rows, and facts by their names.
-        failure: an error to raise when all is printed.
+        text: lines, tables (lists of rows) and named facts (dicts), which are printed without --json.
+        failure: an error to raise after printing.
     """
 
     def __init__(self, data: Any, *text: str | Table | dict[str, Any], failure: BaseException | None = None) -> None:
         self.data, self.text, self.failure = data, text, failure
 
     def show(self, as_json: bool) -> None:
-        """Print it, as JSON or as text."""
+        """Print the output as JSON or as text, then raise the failure if there is one."""
         if as_json:
             print(json.dumps(self.data, indent=2))
         else:
@@ -61,10 +61,10 @@ class Result:
 
 
 def as_table(rows: Table | dict[str, Any]) -> str:
-    """Return a table with the keys as its head, or a line for each fact.
+    """Return rows as a table whose header has their keys, or a dict of facts as one line per fact.
 
-    Text is shown as it is: +1.0 keeps its sign and its decimal. Columns of numbers are right-aligned, but for a first
-    column of names, such as 007.
+    Text is not reformatted: "+1.0" keeps its sign and its decimal. Columns of numbers are right-aligned, except a first
+    column of text, such as "007".
     """
     from tabulate import tabulate
 
@@ -83,7 +83,7 @@ def as_table(rows: Table | dict[str, Any]) -> str:
 
 
 def _in_words(value: Any) -> str:
-    """Return a fact as text; each long text of a list is on a line."""
+    """Return the value of a fact as text. If any text of a list is long, each text has its own line."""
     if isinstance(value, dict):
         value = [f"{key} {part:,}" if isinstance(part, int) else f"{key} {part}" for key, part in value.items()]
         value = ", ".join(value)

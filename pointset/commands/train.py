@@ -1,4 +1,4 @@
-"""`pointset train`: train a model, or the best within a budget."""
+"""`pointset train`: train a model by name, or select and train the best one within a budget."""
 
 import dataclasses
 import shlex
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Training = tuple[nn.Module, PointSets, Recipe]
 
-NO_TEST = "the data has no test split: give other shapes with --data of `evaluate`"
+NO_TEST = "the data has no test split: give other shapes to `evaluate` with --data"
 
 
 def train(
@@ -46,27 +46,27 @@ def train(
     recipe: Annotated[Recipe, RecipeFlags] = Recipe(),
     given: Given,
 ) -> Result | None:
-    """Train one model, or without MODEL the best for the data within --budget.
+    """Train MODEL, or without MODEL select and train the best model for the data within --budget.
 
-    Without MODEL it compares three candidates by cross-validation on the training shapes: (1) a support vector machine
-    on surface features and embeddings of pretrained networks, (2) a fine-tuned network, (3) the ensemble of both.
-    It fits the ensemble, unless the log loss of another candidate is smaller by more than one standard error.
+    Without MODEL, three candidates are compared by cross-validation on the training shapes: (1) a support vector
+    machine on surface features and embeddings of pretrained networks, (2) a fine-tuned network, (3) the ensemble of (1)
+    and (2). The ensemble is selected, unless the log loss of (1) or (2) is smaller by more than one standard error.
 
-    The same command continues an interrupted run. The defaults are those of `pointset compare` on shapes10, so the same
-    model gives the same run as in its table; there, training sets have 48 of 128 points (see --train-points), and on
-    other data all of them. `pointset compare --data FOLDER` has a recipe of its own.
-    For several GPUs or processes: `torchrun --nproc-per-node N -m -- pointset train ...`, or `accelerate launch`.
+    If interrupted, run the same command again to continue. On shapes10, the defaults are those of `pointset compare`:
+    each training set has 48 of the 128 points of a shape (see --train-points), and a model gives the same run as in the
+    table of `compare`. On other data, training uses all points, and `compare` has another recipe.
+    To train on several GPUs, use `torchrun --nproc-per-node N -m -- pointset train ...` or `accelerate launch`.
 
     Example: `pointset train isab16-pma --data path/to/parts --points 256 --validation 0.1 --run runs/parts`
 
     Args:
-        model: A name from `pointset zoo`, such as isab16-pma, or of a baseline, such as embedding-svm.
-        data: A card or a folder; default with MODEL: shapes10.
-        pretrained: Fine-tune the trained MODEL with this tag, such as modelnet40-1024, or of this run folder; points
-            and normalisation are its own unless flags give others.
+        model: Name of a model from `pointset zoo`, such as isab16-pma, or of a baseline, such as embedding-svm.
+        data: Name of a dataset (see `pointset data list`), or a folder; default with MODEL: shapes10.
+        pretrained: Fine-tune the pretrained MODEL with this tag, such as modelnet40-1024, or the MODEL in this run
+            folder. The defaults of --points and --normalize are then those of its training.
         budget: Without MODEL: CPU time for model selection and training, such as 90s, 2m or 1h.
-        run: Folder for checkpoints, history and weights; default: runs/MODEL.
-        seed: Seed for weights, order, subsets, augmentation, dropout and the validation split.
+        run: Folder for checkpoints, history and weights; default: runs/MODEL, or runs/best without MODEL.
+        seed: Seed for initial weights, order of shapes, subsets of points, augmentation, dropout and validation split.
     """
     from pointset.data.leakage import divided_groups, repeated_files
     from pointset.data.reload import has_test_split
@@ -83,7 +83,7 @@ def train(
             raise PointsetError("--budget must be more than 0s: give a time such as 90s, 2m or 1h")
         return _train_best(data, chosen.sets, budget.total_seconds(), seed, run or Path("runs") / "best")
     if "budget" in given:
-        raise PointsetError("--budget is for model selection: leave it out, or the name of the model")
+        raise PointsetError("--budget is for model selection: leave out --budget, or the name of the model")
     run, trained = run or Path("runs") / model, trained_name(model, pretrained)
     network, sets, recipe = (
         _fine_tuned(model, pretrained, trained, data, chosen, seed) if trained else _new(model, data, chosen, seed, run)
@@ -106,7 +106,7 @@ def train(
 
 
 def _new(model: str, data: str, chosen: Chosen, seed: int, run: Path) -> "Training":
-    """A new model by its name, with the defaults of quick.toml."""
+    """Return a new model by its name, its training sets and the recipe, with the defaults of quick.toml."""
     from pointset.data.dataset import check_data, load_split
     from pointset.training.processes import is_main
     from pointset.zoo.models import create_for
@@ -124,14 +124,14 @@ def _new(model: str, data: str, chosen: Chosen, seed: int, run: Path) -> "Traini
 def _fine_tuned(
     model: str, pretrained: str | None, trained: str | Path, data: str, chosen: Chosen, seed: int
 ) -> "Training":
-    """A trained model for other classes, with the recipe to fine-tune it."""
+    """Return a trained model for the classes of the data, its training sets, and the recipe for fine-tuning."""
     from pointset.data.dataset import load_split
     from pointset.training.fine_tuning import transfer_recipe
     from pointset.training.processes import is_main
     from pointset.zoo.models import create_for
 
     for field in chosen.model:
-        raise PointsetError(f"{field} is that of the trained {model}: leave it out, or --pretrained")
+        raise PointsetError(f"{field} is fixed by the trained {model}: leave it out, or leave out --pretrained")
     preparation = pointset.load_model(trained).preparation
     usual = DataOptions.from_dict({"points": preparation.points, "normalize": preparation.normalize})
     sets = load_split(data, "train", usual.changed(chosen.sets), progress=is_main())
@@ -140,7 +140,7 @@ def _fine_tuned(
 
 
 def _train_best(data: str, chosen: dict[str, Any], budget: float, seed: int, run: Path) -> Result:
-    """Train the best classifier within a budget, on sets with the chosen options."""
+    """Select and train the best classifier within a budget, on sets with the chosen options."""
     from pointset.data.dataset import check_data, load_split
     from pointset.data.leakage import divided_groups, repeated_files
     from pointset.data.reload import has_test_split
@@ -196,7 +196,7 @@ def _row(candidate: "Candidate") -> dict[str, Any]:
 
 
 def _show(candidate: "Candidate") -> None:
-    """Print the accuracy of a candidate, before the others are fitted."""
+    """Print the accuracy of a candidate as soon as it is known."""
     loss = "" if candidate.log_loss is None else f"log loss {candidate.log_loss:.2f}, "
     share = f"{100 * candidate.accuracy:5.1f} % of {counted(candidate.tested, 'held-out shape')}"
     if not candidate.tested:
@@ -205,13 +205,13 @@ def _show(candidate: "Candidate") -> None:
 
 
 def _group_lines(best: "ModelSelection", sets: "PointSets") -> Iterator[str]:
-    """Return sentences on the groups, on what --groups takes if there may be some, and on the evaluated classes."""
+    """Yield a sentence on the groups, or on --groups if file names end in numbers and may thus show one object."""
     from pointset.data.catalogue.cards import list_cards
     from pointset.data.groups import NO_GROUPS, WHAT_GROUPS_TAKES, end_in_numbers
 
     if best.grouping:
         off = f"; --groups {NO_GROUPS} ignores them" * (best.grouping.origin == "names")
-        yield f"{best.grouping}: accuracy is of groups of which nothing was trained on{off}"
+        yield f"{best.grouping}: the accuracy is that of groups without training shapes{off}"
     elif (
         not sets.grouping
         and sets.options.groups is None
@@ -225,7 +225,7 @@ def _group_lines(best: "ModelSelection", sets: "PointSets") -> Iterator[str]:
 
 
 def _of_modelnet(classes: Sequence[str]) -> Iterator[str]:
-    """Return a warning if the names of the classes suggest shapes of ModelNet40, on which networks were pretrained."""
+    """Yield a warning if the class names suggest shapes of ModelNet40, on which the networks were pretrained."""
     from pointset.data.catalogue.cards import load_card
 
     known = {name.casefold() for name in load_card("modelnet40").classes}

@@ -1,4 +1,4 @@
-"""The trained model that a command works with: the same option, `--model`, everywhere."""
+"""The trained model of a command: the option `--model`, loading, and use on files."""
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LOW_CONFIDENCE = "low confidence"
-"""Printed beside a class of a probability below 50 %."""
-MODEL_HELP = f"Folder of a run, or trained model of `pointset zoo --pretrained`; default: {USUAL}."
+"""Printed with a prediction of low confidence; see `pointset.zoo.out_of_distribution`."""
+MODEL_HELP = f"Folder of a run, or name of a trained model (see `pointset zoo --pretrained`); default: {USUAL}."
 Model = Annotated[str | None, Parameter(name="--model", help=MODEL_HELP)]
 
 
@@ -31,7 +31,7 @@ FEW = 5
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A trained model and what is known about it."""
+    """A trained model, its name and its description."""
 
     name: str
     """As the user gave it: a folder, or the name of a trained model in the package."""
@@ -44,20 +44,20 @@ class Trained:
         return self.network.description
 
     def on_device(self) -> Any:
-        """The network, on an accelerator if there is one."""
+        """Return the network, moved to an accelerator if there is one."""
         from pointset.training.processes import find_device
 
         return self.network.to(find_device("auto"))
 
 
 def load_model(model: str | None) -> Trained:
-    """The model that --model names, or the default one."""
+    """Return the model that --model names, or the default model."""
     name = USUAL if model is None else model
     return Trained(name, pointset.load_model(name))
 
 
 def require_network(trained: Trained, verb: str, *, of_ensemble: bool = False) -> None:
-    """Require a network: not a baseline, and unless that will do, not a product of which a network is one factor."""
+    """Raise a PointsetError unless the model is a network or, with `of_ensemble`, an ensemble that has a network."""
     from pointset.baselines.models import BASELINES
 
     model, inside = trained.description["model"], Path(trained.name) / "network"
@@ -72,7 +72,7 @@ def require_network(trained: Trained, verb: str, *, of_ensemble: bool = False) -
 
 
 def drawable(trained: Trained, *, of_ensemble: bool) -> Trained:
-    """A model with attention: this one, or the network that a training kept beside the choice of another classifier."""
+    """Return this model if it can be drawn, else the network that model selection saved in the same folder."""
     inside = Path(trained.name) / "network"
     try:
         require_network(trained, "drawn", of_ensemble=of_ensemble)
@@ -80,13 +80,13 @@ def drawable(trained: Trained, *, of_ensemble: bool) -> Trained:
         if not inside.exists():
             raise
         chosen = trained.description["model"]["name"]
-        write_line(f"{trained.name} is {chosen}, which `classify` uses; drawn is the network beside it, {inside}")
+        write_line(f"{trained.name} is {chosen}, which `classify` uses; the network in {inside} is drawn")
         return load_model(str(inside))
     return trained
 
 
 def low_confidence_advice(trained: Trained, model: str | None, up: str) -> str:
-    """Return what may have caused predictions of low confidence, with the options to try; `model` is --model."""
+    """Return possible causes of low confidence, with options to try; `model` is the value of --model."""
     prepared = trained.network
     causes = [f"they may be of none of the model's {len(prepared.classes):,} classes"]
     if prepared.preparation.normalize != "principal-axes":  # else neither axis nor pose matters
@@ -99,7 +99,7 @@ def low_confidence_advice(trained: Trained, model: str | None, up: str) -> str:
 
 
 def usual(model: str | None) -> list[str]:
-    """A line with the name of the default model, if --model was not given."""
+    """Return a line with the name of the default model, if --model was not given."""
     return [f"model: {USUAL} (another: --model)"] if model is None else []
 
 
@@ -110,7 +110,7 @@ def run_over_files(
     reading: Reading,
     what: str,
 ) -> "tuple[list[T], dict[str, str]]":
-    """What a function such as `classify_files` says of files, and the reasons by name of those that are left out."""
+    """Return the results of a function such as `classify_files`, and the reason for each file that is left out."""
     from pointset.data.unusable import refuse_or_leave_out
     from pointset.evaluation.shape_files import Failure
 
@@ -125,5 +125,5 @@ def run_over_files(
 
 
 def left_out(failures: Mapping[str, str]) -> list[str]:
-    """A line for each file that is left out."""
+    """Return a line for each file that is left out."""
     return [f"left out {name}{reason.partition(name)[2] or f': {reason}'}" for name, reason in failures.items()]

@@ -9,22 +9,22 @@ from pointset.commands.trained import USUAL
 from pointset.zoo.pretrained import FOLDER, PretrainedCard, find_run, list_pretrained, pretrained_card, run_description
 
 LISTING = FOLDER.parent / "listing.json"
-"""What `describe_models` gives: making every model takes seconds, and reading this file needs no torch.
-`python scripts/zoo_listing.py` writes it again after a module was added; a test fails until then."""
+"""Saved output of `describe_models`, which needs torch and builds every model. After a module was added,
+`python scripts/zoo_listing.py` has to be run to write it again; a test checks it."""
 LISTED_SIZES = ("64", "100", "256", "1024")
-"""Points per test set for which the list of trained models shows the accuracy."""
+"""Numbers of points per test set for which the list of trained models shows the accuracy."""
 
 
 def zoo(name: str | None = None, /, *, pretrained: bool = False) -> Result:
-    """List the models with their sizes and abilities, or the trained models of the package.
+    """List the models with their numbers of parameters, or the trained models of the package.
 
-    Every encoder works with every pooling, `+` joins two poolings (isab16-max+pma), and you can choose the numbers
-    (isab32, pma4).
+    Every encoder works with every pooling. `+` joins two poolings (isab16-max+pma). You can change the numbers of
+    inducing points (isab32) and seeds (pma4).
 
     Example: `pointset zoo --pretrained`
 
     Args:
-        name: A trained model: show its card, with its terms of use.
+        name: Name of a trained model: show its card, with the terms of use.
         pretrained: List the trained models and their accuracies.
     """
     if name is not None:
@@ -60,16 +60,16 @@ def _list_trained() -> Result:
     return Result(
         [{"model": name, **_plain(card)} for name, card in cards.items()],
         [_row(name, card) for name, card in cards.items()],
-        "test accuracy in %, by points per set, drawn from clouds of 1,024 points, where neighbourhoods are known;",
-        "where a model warns that a cloud has too few points for its neighbourhoods, one without them is more accurate",
-        "support: median number of 1,024 points in the exact support; the logits without the others are equal",
+        "64 to 1024: test accuracy in % with this number of points; local features are computed from all 1,024 points",
+        "if a model warns that a cloud has too few points, a model without local features is more accurate",
+        "support: median number of points (of 1,024) with non-zero weight; the logits do not depend on other points",
         "for details: pointset zoo --pretrained NAME",
         *([f"classify, attend, evaluate and export use {USUAL} unless you give --model"] if USUAL in cards else []),
     )
 
 
 def _row(name: str, card: PretrainedCard) -> dict[str, Any]:
-    """One line of the list, without a number for the sizes that the card lacks."""
+    """Return one row of the list; sizes that are not in the card have no number."""
     tested = {
         size: f"{100 * card.accuracy[size].accuracy:.1f}" if size in card.accuracy else "" for size in LISTED_SIZES
     }

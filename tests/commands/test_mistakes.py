@@ -45,7 +45,7 @@ MISTAKES = [
     ("train --data {clouds} --budget 0s", "--budget must be more than 0s"),
     ("train --data . --dim 32", "dim needs the name of a model"),
     ("train --budget soon", "--budget must be a time such as 90s, 2m or 1h, got 'soon'"),
-    ("train isab16-pma.modelnet40-1024 --data {clouds} --dim 8", "dim is that of the trained isab16-pma.modelnet40"),
+    ("train isab16-pma.modelnet40-1024 --data {clouds} --dim 8", "dim is fixed by the trained isab16-pma.modelnet40"),
     (f"{TRAIN} --batch-size {10**19}", "batch_size must be a whole number, at least 1"),
     (f"{TRAIN} --device {'x' * 4000}", "is not available on this machine"),
     (f"train rff-max --data ./{'x' * 4000}", "xxx' "),  # Python 3.14: "is neither a folder nor the name of a dataset"
@@ -53,7 +53,7 @@ MISTAKES = [
     (f"{TRAIN} --run two.toml", "two.toml is a file, not a folder): use another path"),
     (f"{TRAIN} --without none.csv --run two.toml", "--without none.csv does not exist"),
     ("compare max-regression --workers 1 --out two.toml/run", "two.toml/run cannot be used|two.toml is a file, not a"),
-    ("compare .", ". is a folder, and no experiment file: write --data ."),
+    ("compare .", ". is a folder, not an experiment file: write --data ."),
     (f"compare --data {{clouds}} --variant {'x' * 4000}", "leave variant='xxx"),
     ("compare none.toml", "none.toml does not exist"),
     ("compare two.toml --epochs 40", "two.toml sets epochs: leave the flag out"),  # 40 is the default

@@ -74,7 +74,7 @@ def test_models_are_compared_on_one_shape(isab_run, shape, tmp_path, capsys):
     asked(capsys, *command, tmp_path / "page.png")
     assert "--layer cannot be used with several models" in fail(capsys, *command, tmp_path / "a.html", "--layer", "a")
     assert ".ply" in fail(capsys, *command, tmp_path / "a.ply")
-    assert "a gallery is of one model" in fail(capsys, *("attend", shape.parent, *command[2:]), tmp_path / "b.html")
+    assert "a gallery shows one model" in fail(capsys, *("attend", shape.parent, *command[2:]), tmp_path / "b.html")
 
 
 @pytest.mark.filterwarnings("default:Glyph")
@@ -129,7 +129,7 @@ def test_a_run_with_normals_is_tested_and_looked_at(normals: Path, capsys: Any, 
         new.write_text(BOX)
     said = succeed(capsys, "evaluate", *run, "--data", normals / "new ones")
     assert "2 test shapes" in said
-    assert f"they are a fifth of {normals / 'new ones'}, which has no folders of splits" in said
+    assert f"a fifth of {normals / 'new ones'}, which has no split folders" in said
     assert f"`pointset classify '{normals / 'new ones'}' --model {normals / 'run'}`" in said
     mesh = normals / "parts" / "class0" / "test" / "6.off"
     assert asked(capsys, "attend", mesh, *run, "-o", normals / "a.html")["prediction"].startswith("class")

@@ -196,7 +196,7 @@ def test_attend_draws_the_network_beside_a_chosen_baseline_and_says_so(data, tmp
     shape = data / "test" / "flat" / "flat_0.npy"
     cli.main(["attend", str(shape), "--model", str(folder), "-o", str(tmp_path / "a.html")])
     said = capsys.readouterr()
-    assert f"{folder} is surface+embedding-svm, which `classify` uses; drawn is the network beside it" in said.err
+    assert f"{folder} is surface+embedding-svm, which `classify` uses; the network in {folder}" in said.err
     assert (tmp_path / "a.html").exists()
 
 
