@@ -1,7 +1,7 @@
-"""Tasks: what is learned and how it is evaluated, for the engine in `pointset.comparison`.
+"""Tasks for comparisons: what is learned and how it is evaluated. `pointset.comparison` runs them.
 
-classification.py classifies point sets of shapes. The other tasks are set problems from the papers that need no meshes
-(set_problem.py has their shared code). For max-regression and clustering, tables include the published results:
+classification.py classifies shapes, given as point sets. The other tasks are set problems from papers, without shapes;
+set_problem.py has their shared code. Tables of max-regression and clustering include the published results:
 
     pointset compare max-regression
 """

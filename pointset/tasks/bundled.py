@@ -1,4 +1,4 @@
-"""The experiments included in the package. Imports must stay light, because `pointset --help` reads one of them."""
+"""Experiments included in the package. Imports must stay light, because `pointset --help` reads one experiment."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,8 +22,8 @@ def bundled_experiment(name: str) -> Path:
     """Return the file of an included experiment.
 
     Args:
-        name: name of a task or an experiment; "quick" is the experiment of the quickstart, "own" that of
-            `pointset compare --data FOLDER`.
+        name: name of a task or an experiment: "quick" is the experiment of the quickstart, and "own" that of `pointset
+            compare --data FOLDER`.
 
     Returns:
         The path, for `pointset.tasks.read_experiment`.
@@ -51,8 +51,8 @@ class Options(NamedTuple):
     def changed(self, sets: Mapping[str, Any], model: Mapping[str, Any], recipe: Mapping[str, Any]) -> "Options":
         """Return the options with changed fields.
 
-        Training sets are at most as large as the test sets, and a number of epochs replaces a least number of steps,
-        unless these fields are changed too.
+        Unless `recipe` changes these fields too, `train_points` is limited to the size of the test sets, and a change
+        of `epochs` removes `min_steps`.
         """
         data, training = self.sets.changed(sets), self.recipe.changed(recipe)
         if "epochs" in recipe:

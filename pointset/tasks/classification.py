@@ -1,4 +1,4 @@
-"""Classification of point sets as a task: one dataset, one or several set sizes, and the whole test split."""
+"""The task of classifying point sets: one dataset, one or several set sizes, and tests on the whole test split."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -45,12 +45,12 @@ METRICS = (
     _error("calibration_error_equal_mass", head="ECE %, equal mass", shown=False),
     Metric("rank_error", False, 3, head="rank error", detailed=False),
 )
-"""All metrics; ECE has 15 bins of equal width, or of equal mass. The last is for ordered classes, see `Recipe`."""
+"""All metrics. ECE has 15 bins of equal width or equal mass; "rank_error" is for ordered classes, see `Recipe`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Classification:
-    """Predict the class of a point set; the models are those of the zoo.
+    """The task of predicting the class of a point set with models of the zoo.
 
     Example:
         >>> task = pointset.tasks.Classification(data="shapes10", points=(128,)).task
@@ -61,13 +61,13 @@ class Classification:
     data: str = "shapes10"
     """The name of a dataset card, or a folder."""
     points: tuple[int, ...] = (1024,)
-    """Set sizes."""
+    """Set sizes at which models are trained and tested."""
     sets: DataOptions = field(default_factory=DataOptions)
-    """Options of the sets; their size is ignored."""
+    """Options of the sets; `sets.points` is ignored."""
     robustness_seeds: tuple[int, ...] = ()
     """Seeds whose models are also tested on corrupted and on smaller sets."""
     loaded: dict[tuple[str, Size], PointSets] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Splits that were loaded, by split and size; they go to worker processes with the task."""
+    """Loaded splits, by name and size; they are pickled to worker processes with the task."""
 
     def __post_init__(self) -> None:
         check("data", self.data, str)
@@ -85,10 +85,10 @@ class Classification:
 
     @classmethod
     def make(cls, **options: Any) -> Task:
-        """Make the task from options as written in a file."""
+        """Make the task from the options in an experiment's file."""
         sets = options.pop("sets", {})
         if isinstance(sets, Mapping) and "points" in sets:
-            raise PointsetError("sets.points is not allowed: give set sizes as points, beside models")
+            raise PointsetError("sets.points is not allowed: give the set sizes as the key points, next to models")
         if not isinstance(sets, DataOptions):
             check("sets", sets, TomlTable)
             sets = DataOptions.from_dict(sets)
@@ -126,8 +126,8 @@ class Classification:
         )
 
     def load(self, split: str, size: Size, progress: bool = False) -> PointSets:
-        """Return one split in sets of a size, loaded once."""
-        assert size is not None, "every run has a size of set"
+        """Return a split with sets of one size; it is loaded only once."""
+        assert size is not None, "every run has a set size"
         if (split, size) not in self.loaded:
             options = replace(self.sets, points=size)
             listing = next((sets.listing for sets in self.loaded.values() if sets.listing), None)
@@ -135,7 +135,7 @@ class Classification:
         return self.loaded[split, size]
 
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
-        """Load both splits before the workers start, which builds missing point caches, and describe them."""
+        """Load and describe both splits; this builds missing point caches before the workers start."""
         recipe_augmentations(recipe.augment)
         train, test = (self.load(split, size, progress) for split in SPLITS)
         require_sizes(train, recipe)
@@ -147,13 +147,13 @@ class Classification:
         return make_model(model, self.load("test", size), options, seed)
 
     def train(self, trial: Trial) -> Fitted:
-        """Train on the training split; the seed determines weights, order, subsets, augmentation and dropout."""
+        """Train on the training split; the seed determines weights, shape order, subsets, augmentation and dropout."""
         train = self.load("train", trial.size)
         model = make_model(trial.model, train, trial.options, trial.seed)
         return fit(model, train, trial.recipe, seed=trial.seed, run=trial.folder, progress=False)
 
     def test(self, trial: Trial, model: nn.Module) -> tuple[dict[str, float], int]:
-        """Save the predictions on every test shape, and errors on corrupted and smaller sets; return the metrics."""
+        """Return metrics; save predictions and, if requested, errors on corrupted and smaller sets."""
         test = self.load("test", trial.size)
         evaluation = evaluate(model, test)
         save_predictions(evaluation, trial.folder)
@@ -168,10 +168,10 @@ class Classification:
         return trial.seed not in self.robustness_seeds or (trial.folder / ROBUSTNESS).exists()
 
     def tables(self, folder: Path, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-        """Return the rows of classes.csv, predictions.csv, and robustness.csv if there were corrupted and smaller sets.
+        """Return the rows of classes.csv, predictions.csv and, if robustness was tested, robustness.csv.
 
         In classes.csv, `shapes` is the number of test shapes of a class. In robustness.csv, `test` is a corruption and
-        `level` its severity (0 for clean sets); or `test` is "points" and `level` the number of points.
+        `level` its severity, or "points" and the number of points, or "clean" and 0.
         """
         run = load_predictions(folder)
         counts = np.bincount(run.labels, minlength=len(run.classes)).tolist()
@@ -205,7 +205,7 @@ class Classification:
 
 
 def make_model(name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
-    """Return a zoo model for the classes of sets; a trained model, by its whole name, keeps its own options."""
+    """Return a zoo model for the classes of `sets`; a pretrained model keeps its own options."""
     return create_for(sets, name, None if name in list_pretrained() else options, seed=seed)
 
 
@@ -215,7 +215,7 @@ def make_recipe(**changes: Any) -> Recipe:
 
 
 def zoo_name(model: str) -> str:
-    """Return the name itself, or for a trained model, from which training starts, the name before the dot."""
+    """Return the zoo's name of a model: of a pretrained model, which is fine-tuned, the part before the dot."""
     name = model.partition(".")[0] if model in list_pretrained() else model
     parse_name(name)
     return name
@@ -232,7 +232,7 @@ def scores(folder: Path) -> np.ndarray:
 
 
 def sections(results: Results) -> Iterator[Section]:
-    """Yield learning curves, smaller and corrupted sets, calibration, classes, mistakes."""
+    """Yield the sections of `classification_report`, such as learning curves."""
     from pointset.tasks.classification_report import sections  # matplotlib and scipy, which training does not need
 
     return sections(results)

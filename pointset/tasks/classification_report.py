@@ -1,4 +1,4 @@
-"""The sections that the report of a comparison of classifiers adds to those of every comparison."""
+"""Sections of the report that only comparisons of classifiers have."""
 
 from __future__ import annotations
 
@@ -23,31 +23,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CALIBRATION = ("loss", "brier", "calibration_error", "calibration_error_equal_mass")
-"""Metrics of the table of calibration."""
+"""Metrics of the calibration table."""
 MOST_SHOWN = 8
 """Maximum number of models that are shown individually: the best ones."""
 SEVERAL_SEEDS = "Lines are means over seeds; with few models, bands show the range from the lowest to the highest seed."
 ROBUSTNESS_TEXT = (
-    "The corruptions of ModelNet40-C (arXiv 2201.12296) that need no renderer, and random and nearest-patch dropout "
-    "(arXiv 2202.03377), each at five severities, on the whole test set. mCE is the mean corruption error (arXiv "
-    "1903.12261) relative to the first row, in per cent: a model below 100 is more robust. Accuracy at N is that on "
-    "random subsets of N points of the same test sets. robustness.csv has every error."
+    "Test sets are corrupted as in ModelNet40-C (arXiv 2201.12296), without corruptions that need a renderer, and by "
+    "random and nearest-patch dropout (arXiv 2202.03377), each at five severities. mCE is the mean corruption error "
+    "(arXiv 1903.12261) in per cent of that of the first row; a value below 100 is better than the first row. Accuracy "
+    "at N is the accuracy on random subsets of N points of each test set. robustness.csv has all errors."
 )
 CALIBRATION_TEXT = (
     "The table has means over seeds. ECE is the expected calibration error over 15 bins of confidence, of equal width "
-    "or of equal mass. The diagrams show the first seed of up to eight of the best models, in bins of equal mass; the "
-    "area of a dot is the share of the predictions. On the diagonal a model is calibrated, above it underconfident."
+    "or of equal mass. The diagrams show the first seed of the best models, at most eight, in bins of equal mass. The "
+    "area of a dot shows the bin's share of the predictions. On the diagonal, a model is calibrated; above it, it is "
+    "underconfident."
 )
 CONFUSION_TEXT = (
-    "The first seed of the two most accurate models. Rows are the true classes with their number of shapes, columns "
-    "the predicted classes. Cells have the percentage of the true class, from 1 %: blue is correct, orange is wrong, "
-    "and the shade shows the square root of the percentage."
+    "The matrices show the first seed of the two most accurate models. Rows are the true classes with their numbers of "
+    "shapes, and columns the predicted classes. A cell has the percentage of its true class, if it is at least 1 %. "
+    "Blue is correct, orange is wrong, and the shade shows the square root of the percentage."
 )
-CLASSES_TEXT = "Mean over seeds, for up to eight of the best models; all runs are in classes.csv."
+CLASSES_TEXT = "Means over seeds of the best models, at most eight; all runs are in classes.csv."
 
 
 def sections(results: Results) -> Iterator[Section]:
-    """Yield the sections of a comparison of classifiers."""
+    """Yield the sections that follow those of every comparison."""
     columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
     chart = learning_curves(results, columns, lambda epoch: epoch, "epoch", shares=True)
     several = any(row.seeds > 1 for row in results.rows.values())
@@ -73,7 +74,7 @@ def calibration_table(results: Results) -> Table:
 
 
 def class_table(results: Results) -> Table:
-    """Return for each class its number of test shapes and the accuracy of the best models, mean over seeds."""
+    """Return for each class its number of test shapes and the best models' mean accuracies over seeds."""
     shown = results.best(MOST_SHOWN)
     runs = {label: [load_predictions(folder) for folder in results.folders[label].values()] for label in shown}
     first = next(iter(runs.values()))[0]
@@ -93,7 +94,7 @@ def class_table(results: Results) -> Table:
 
 
 def reliability_section(results: Results) -> Figure | None:
-    """Draw accuracy against confidence, one panel for each of the best models (first seed); dot area is the share."""
+    """Draw accuracy against confidence, one panel for each of the best models (first seed)."""
     shown = results.best(MOST_SHOWN)
     figure, panels = make_panels(len(shown), 4, 1.75, sharey=True)
     for axes, label in zip(panels, shown, strict=True):

@@ -1,15 +1,16 @@
 """Amortised clustering: a network predicts, in one pass, the mixture of Gaussians from which a set was drawn.
 
-Lee et al., Set Transformer (arXiv 1810.00825), section 5.3 and its appendix: k = 4 components in the plane,
-n ~ U{100, ..., 500} elements, and 1 + 2 d = 5 outputs for each component. The loss is -LL0, where LL0 is the
-log-likelihood per datum of the predicted mixture; LL1 is the log-likelihood after one step of EM from it. A mixture is
+Lee et al., Set Transformer (arXiv 1810.00825), section 5.3 and its appendix: k = 4 components in the plane, n ~ U{100,
+..., 500} elements, and 1 + 2 d = 5 outputs for each component. The loss is -LL0, where LL0 is the log-likelihood per
+datum of the predicted mixture; LL1 is the log-likelihood after one EM step from this mixture. The density of a mixture
+is
 
     p(x) = sum_j pi_j N(x; mu_j, diag(sigma_j^2))
 
-The authors' released code (github juho-lee/set_transformer at 73432c6, run.py and models.py) differs from the paper: it
+The authors' released code (github juho-lee/set_transformer at 73432c6, run.py and models.py) differs from the paper. It
 has n ~ U{300, ..., 599}, two ISABs with 32 inducing points, two SABs after PMA, 4 outputs for each component (one scale
 for both axes), and a learning rate that falls to a tenth after 25,000 of its 50,000 steps, not after 35,000. This
-module follows the paper, and the code where the paper says nothing: one n for all 10 sets of a batch, and 100 such test
+module follows the paper, and the code where the paper has no details: one n for all 10 sets of a batch, and 100 test
 batches.
 """
 
@@ -40,8 +41,9 @@ SPREAD = 4.0
 SIGMA = 0.3
 """Standard deviation of every drawn component, in each dimension."""
 LEAST_SCALE = 1e-3
-"""The smallest scale, of a model or of EM: a component that shrinks onto one element has an unbounded likelihood.
-A three-hundredth of SIGMA: a wrong scale of this size costs a model far more than it gains."""
+"""Minimum scale in predictions and in EM, because a component that shrinks onto one element has an unbounded
+likelihood. It is a three-hundredth of SIGMA: a wrong scale of this size lowers a model's likelihood far more than it
+can raise it."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class GaussianMixtures:
     """One mixture per set; the order of its components has no meaning."""
 
     log_proportions: Float[Tensor, "B k"]
-    """log pi; the proportions of a set sum to 1."""
+    """log pi; the proportions of a mixture sum to 1."""
     means: Float[Tensor, "B k d"]
     """mu, the means."""
     scales: Float[Tensor, "B k d"]
@@ -57,7 +59,7 @@ class GaussianMixtures:
 
     @classmethod
     def from_output(cls, output: Tensor) -> "GaussianMixtures":
-        """Read a model's output, [B, k, 1 + 2 d]: of each component a logit, d means, and d scales before softplus."""
+        """Convert a model's output [B, k, 1 + 2 d]: a logit, d means, and d scales before softplus per component."""
         d = output.shape[2] // 2
         logits, means, raw = output.split([1, d, d], dim=2)
         return cls(logits.squeeze(2).log_softmax(dim=1), means, F.softplus(raw) + LEAST_SCALE)
@@ -76,7 +78,7 @@ class GaussianMixtures:
 
 def draw_mixtures(sets: int, generator: torch.Generator) -> GaussianMixtures:
     """Draw mixtures in the plane as in the paper: mu ~ U[-4, 4]^2, sigma = 0.3, pi ~ Dirichlet(1, ..., 1)."""
-    # Exponential variables over their sum are Dirichlet(1, ..., 1); torch's own sampler takes no generator.
+    # Exponential variables divided by their sum are Dirichlet(1, ..., 1); torch's own sampler takes no generator.
     weights = torch.empty(sets, COMPONENTS).exponential_(generator=generator)
     means = (2 * torch.rand(sets, COMPONENTS, DIMENSIONS, generator=generator) - 1) * SPREAD
     return GaussianMixtures((weights / weights.sum(dim=1, keepdim=True)).log(), means, torch.full_like(means, SIGMA))
@@ -91,7 +93,7 @@ def draw_elements(mixture: GaussianMixtures, size: int, generator: torch.Generat
 
 
 def em_step(X: Float[Tensor, "B n d"], mixture: GaussianMixtures) -> GaussianMixtures:
-    """One step of expectation maximisation for each set; LEAST_SCALE^2 is added to every variance."""
+    """Return the mixtures after one step of expectation maximisation; LEAST_SCALE^2 is added to every variance."""
     shares = mixture.log_joint(X).softmax(dim=2)  # p(component j | x_i), [B, n, k]
     sizes = shares.sum(dim=1)[:, :, None].clamp(min=1e-6)
     means, squares = (shares.transpose(1, 2) @ values / sizes for values in (X, X.square()))
@@ -103,7 +105,7 @@ LEAST_SIZE, MOST_SIZE = 100, 500
 COMPONENT_OUTPUTS = 1 + 2 * DIMENSIONS
 """Outputs for each component: the logit of its proportion, its mean, and its scales before softplus."""
 BATCH_SETS = 10
-"""Number of sets in a test batch; they have one size."""
+"""Number of sets in a test batch; all have the same size."""
 TEST_BATCHES, TEST_SEED = 100, 0x6D06
 EQUIVARIANT_LAYERS = 4
 
@@ -113,9 +115,9 @@ class Clustering(SetProblem):
 
     Models follow table 4 of the paper's supplement, at width 128. Encoders: rFF = FC(128, ReLU) x 3, FC(128); rFFp =
     four equivariant layers; SAB or ISAB_16 (128, 4 heads) x 2. After mean or max pooling: FC(128, ReLU) x 3, FC(20).
-    PMA4: PMA_4(128, 4 heads), SAB(128, 4 heads), and one FC(5) for the four rows, each of which predicts one component.
-    Two details follow the released code instead: the table has a ReLU after the fourth FC of rFF, and FC(20) after PMA.
-    The table has no row for rFFp; its four layers are our choice.
+    PMA4: PMA_4(128, 4 heads), SAB(128, 4 heads), and one FC(5) shared by the four rows, each of which predicts one
+    component. Two details follow the released code instead: the table has a ReLU after the fourth FC of rFF, and FC(20)
+    after PMA. The table has no row for rFFp, so its number of layers is our choice.
     """
 
     name = "clustering"
@@ -145,13 +147,13 @@ class Clustering(SetProblem):
         return network
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
-        """Draw sets of one random size. The target is their mixtures."""
+        """Draw sets of one random size; their targets are the mixtures."""
         size = int(torch.randint(LEAST_SIZE, MOST_SIZE + 1, (), generator=generator))
         truth = draw_mixtures(count, generator)
         return SetBatch(draw_elements(truth, size, generator), target=vars(truth))
 
     def test_sets(self) -> Sequence[SetBatch]:
-        """Return 1,000 sets in 100 batches; the sets of a batch have one size."""
+        """Return 1,000 sets in 100 batches; the sets of a batch have the same size."""
         return [self.draw(BATCH_SETS, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
 
     def loss(self, output: Tensor, batch: SetBatch) -> Float[Tensor, ""]:
@@ -159,19 +161,19 @@ class Clustering(SetProblem):
         return -mixture_of(output).log_likelihood(batch.X).mean()
 
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
-        """Return LL0 and LL1, means over the sets."""
+        """Return the means of LL0 and LL1 over the sets."""
         predicted = [mixture_of(output) for output in outputs]
         after = [em_step(batch.X, mixture) for mixture, batch in zip(predicted, batches, strict=True)]
         return {"LL0": mean_log_likelihood(predicted, batches), "LL1": mean_log_likelihood(after, batches)}
 
 
 def head_of_one(width: int, dim: int) -> nn.Module:
-    """Return the head from one pooled row to all components."""
+    """Return the head that maps one pooled row to all components."""
     return fully_connected(width, dim, dim, dim, COMPONENTS * COMPONENT_OUTPUTS)
 
 
 def head_of_seeds(width: int) -> nn.Module:
-    """Return the head from the concatenated rows of the seeds, each of which predicts one component."""
+    """Return the head for the concatenated PMA outputs, each of which predicts one component."""
     rows = nn.Unflatten(1, (COMPONENTS, width // COMPONENTS))
     return nn.Sequential(rows, nn.Linear(width // COMPONENTS, COMPONENT_OUTPUTS), nn.Flatten())
 
@@ -180,9 +182,9 @@ class PositionedEquivariantLayer(nn.Module):
     """y_i = ReLU(Gamma(x_i) - Lambda(pool_j x_j)); Gamma is linear with a bias, Lambda without.
 
     arXiv 1810.00825, eq. 2: sigma(lambda x + gamma pool({x_1, ..., x_n})), with matrices in place of numbers as in Deep
-    Sets (arXiv 1703.06114, section 3.1). In `pointset.nn.EquivariantLayer`, the layer of the point-cloud experiments,
-    Gamma = Lambda. Its output does not change when the whole set is translated, so later layers could not predict the
-    position of clusters.
+    Sets (arXiv 1703.06114, section 3.1). `pointset.nn.EquivariantLayer`, the layer of the point-cloud experiments in
+    Deep Sets, has Gamma = Lambda. Its output is invariant to translations of the set, so later layers could not predict
+    the positions of clusters.
     """
 
     def __init__(self, dim_in: int, dim: int, statistic: Statistic = "max") -> None:
@@ -197,7 +199,7 @@ class PositionedEquivariantLayer(nn.Module):
 
 
 def positioned_layers(statistic: Statistic, options: ModelOptions) -> list[nn.Module]:
-    """Return the encoder rFFp of this task: that of the zoo is invariant to translations of the set."""
+    """Return the encoder rFFp of this task; the zoo's rFFp is invariant to translations of the set."""
     widths = [DIMENSIONS, *[options.dim] * (options.layers or EQUIVARIANT_LAYERS)]
     return [PositionedEquivariantLayer(*pair, statistic) for pair in itertools.pairwise(widths)]
 

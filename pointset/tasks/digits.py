@@ -1,6 +1,7 @@
-"""Problems on sets of images, from the Set Transformer (arXiv 1810.00825): counting classes, and finding the odd one.
+"""Problems on sets of images, from the Set Transformer (arXiv 1810.00825): counting classes, and finding the anomaly.
 
-The images are scikit-learn's handwritten digits, embedded one by one. Images of the test sets are not in training sets.
+The images are scikit-learn's handwritten digits; each image is embedded on its own. Training and test sets have no
+common images.
 """
 
 from abc import abstractmethod
@@ -31,17 +32,17 @@ from pointset.zoo.options import ModelOptions
 
 Split = Literal["train", "test"]
 PIXELS, CLASSES = 64, 10
-"""Numbers of an image of 8 x 8, and of digits."""
+"""Number of pixels of an image, 8 x 8, and number of digits."""
 TEST_EVERY = 5
-"""One of this many images is for tests."""
+"""One of this many images of a class is a test image."""
 SPLIT_SEED = 0x1D
 TEST_BATCHES, TEST_BATCH = 8, 250
 FEWEST, MOST = 6, 10
-"""Smallest and largest number of images in a set to count."""
+"""Minimum and maximum number of images in a set of `Counting`."""
 MEMBERS = 7
-"""Number of images that belong together beside the anomaly."""
+"""Number of images of the common class in a set of `Anomaly`."""
 NEGLIGIBLE = -16.0
-"""Below this output, its exponential is smaller than the rounding error of float32 at 1."""
+"""For outputs below this one, exp(output) is smaller than the rounding error of float32 at 1."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class Images:
 def digits(split: Split) -> Images:
     """Return the handwritten digits of scikit-learn: 1,797 images of 8 x 8 pixels in ten classes.
 
-    A fifth of each class is for tests. Source: Alpaydin and Kaynak, "Optical recognition of handwritten digits", UCI.
+    A fifth of each class is in the test split. Source: Alpaydin and Kaynak, "Optical recognition of handwritten
+    digits", UCI.
     """
     from sklearn.datasets import load_digits
 
@@ -85,14 +87,14 @@ def digits(split: Split) -> Images:
 
 
 class Embedding(nn.Module):
-    """Embeds each image of a set in a row by FC(d, ReLU), FC(d): [B, n, pixels] -> [B, n, d]."""
+    """Embedding of each image of a set by FC(d, ReLU), FC(d): [B, n, pixels] -> [B, n, d]."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.rowwise = fully_connected(PIXELS, dim, dim)
 
     def forward(self, X: Float[Tensor, "B n pixels"], mask: Bool[Tensor, "B n"] | None = None) -> Tensor:
-        """Return the rows; padding is embedded too, later modules mask it."""
+        """Return the embedded images; padding is embedded too, and later modules mask it."""
         return self.rowwise(X)
 
 
@@ -120,9 +122,9 @@ class ImageProblem(SetProblem):
 class Counting(ImageProblem):
     """Predict the number c of different classes in a set of n images, n uniform in 6 ... 10, c uniform in 1 ... n.
 
-    First c classes are drawn, then one image of each, and n - c more images of these classes. An image may occur twice.
-    As in section 5.2 of the paper, a model "encoder + pooling" predicts the rate of a Poisson distribution of c; the
-    predicted count is the rate, rounded. A pooling by statistics is followed by FC(d, ReLU) and FC(1), PMA by FC(1).
+    First, c classes are drawn, then one image of each, and n - c further images of these classes. An image may occur
+    twice. As in section 5.2 of the paper, a model "encoder + pooling" predicts the rate of a Poisson distribution of c;
+    the predicted count is the rounded rate. The head is FC(1) after PMA, and FC(d, ReLU), FC(1) after other poolings.
     """
 
     name = "counting"
@@ -144,10 +146,10 @@ class Counting(ImageProblem):
         return SetClassifier([self.embedding(dim, seed), *body.encoder], body.pool, body.head, PIXELS)
 
     def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
-        """Draw `count` sets, padded to MOST; the target has the number of classes and, for pictures, the labels."""
+        """Draw `count` sets, padded to MOST images; targets are numbers of classes and, for figures, the labels."""
         sizes = torch.randint(FEWEST, MOST + 1, (count,), generator=generator)
         classes = (torch.rand(count, generator=generator, dtype=torch.float64) * sizes).long() + 1
-        # The first c positions have different classes, the others random ones of these.
+        # The first c positions have different classes, and the other positions random ones among these.
         order = torch.rand(count, CLASSES, generator=generator).topk(MOST, dim=1).indices
         again = torch.rand(count, MOST, generator=generator, dtype=torch.float64) * classes[:, None]
         position = torch.arange(MOST)
@@ -174,7 +176,7 @@ class Counting(ImageProblem):
 def poisson_loss(output: Float[Tensor, "B 1"], counts: Int[Tensor, " B"]) -> Float[Tensor, ""]:
     """Return the negative log likelihood of the rate softplus(output): rate - count log(rate) + log(count!)."""
     x = output[:, 0]
-    # log(log(1 + e^x)) equals x up to rounding for small e^x, where computing it would give -inf.
+    # For small e^x, log(log(1 + e^x)) would be computed as -inf; it equals x up to rounding.
     log_rate = torch.where(x < NEGLIGIBLE, x, F.softplus(x.clamp(min=NEGLIGIBLE)).log())
     return (F.softplus(x) - counts * log_rate + torch.lgamma(counts + 1.0)).mean()
 
@@ -183,12 +185,12 @@ class Anomaly(ImageProblem):
     """Find the one image of a set that differs from the other seven (section 5.4 of the paper).
 
     A set has seven digits of one class and one of another. The paper has faces of CelebA, which may not be
-    redistributed: seven share two attributes, one has neither.
+    redistributed: seven faces share two attributes, and the eighth has neither.
 
-    A model is "encoder + pooling" with a row-wise head FC(d, ReLU), FC(1) of the concatenation of each element's row
-    and the pooled row; the loss is the cross entropy of the eight logits. Area under the ROC curve and average
-    precision are computed over all elements of the test sets, with the probability of an element within its set as its
-    score; chance is 0.5 and 0.125.
+    A model is "encoder + pooling"; its head FC(d, ReLU), FC(1) takes each element's row concatenated with the pooled
+    row. The loss is the cross entropy of the eight logits. An element's score is its softmax probability within its
+    set. Area under the ROC curve and average precision are computed from the scores in all test sets; their chance
+    levels are 0.5 and 0.125.
     """
 
     name = "anomaly"
@@ -207,7 +209,7 @@ class Anomaly(ImageProblem):
         return ElementScorer([self.embedding(dim, seed), *body.encoder], body.pool, head, PIXELS)
 
     def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
-        """Draw sets in random order; the target has the index of the anomaly and, for pictures, the labels."""
+        """Draw sets in random order; the target has the index of the anomaly and, for figures, the labels."""
         common, other = torch.rand(count, CLASSES, generator=generator).topk(2, dim=1).indices.unbind(1)
         anomalies = torch.randint(0, MEMBERS + 1, (count,), generator=generator)
         is_anomaly = torch.arange(MEMBERS + 1) == anomalies[:, None]
@@ -234,9 +236,9 @@ class Anomaly(ImageProblem):
 
 
 class ElementScorer(SetClassifier):
-    """One logit for each element, from its row and the pooled set: head([z_i, pool(Z)]), Z = encoder(X). Equivariant.
+    """Equivariant network with one logit for each element: head([z_i, pool(Z)]), Z = encoder(X).
 
-    The pooling gives [B, k, width], and the head takes rows [..., d + k * width] to [..., 1].
+    The pooling returns [B, k, width], and the head maps rows [..., d + k * width] to [..., 1].
     """
 
     def forward(

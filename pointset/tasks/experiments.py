@@ -1,17 +1,17 @@
-"""Comparisons of classifiers given as arguments, and experiments read from TOML files.
+"""The function `compare`, and experiments read from TOML files such as this one.
 
     title = "DeepSets against Set Transformers"
     task = "classification"             # the default; or max-regression, clustering, counting, anomaly
     seeds = [0, 1, 2]                   # `seeds = 3` is the seed 3 alone, not three seeds
-    models = ["rff-max", { name = "isab16-pma", pool_seeds = "mean" }]   # names, or names with options of their own
+    models = ["rff-max", { name = "isab16-pma", pool_seeds = "mean" }]   # names, or tables with a name and options
 
-    data = "modelnet40-hdf5"            # options of the task; a table [options] is possible too
+    data = "modelnet40-hdf5"            # options of the task
     points = [100, 1000]
 
     [model]                             # fields of ModelOptions, for all models
     [recipe]                            # fields of Recipe
-    [published.rff-max]                 # published values, as [mean, standard deviation, runs], by size of set
-    100 = [0.7951, 0.0166, 5]           # or, for a task without sizes, by metric
+    [published.rff-max]                 # published values, as [mean, standard deviation, number of runs], by set size
+    100 = [0.7951, 0.0166, 5]           # or by metric, for a task without set sizes
 
 TOML has no null: "none" means None for fields that allow it, as in `clip_norm = "none"`.
 """
@@ -46,7 +46,7 @@ from pointset.zoo.names import load_files
 from pointset.zoo.options import ModelOptions
 
 SHAPES10: Final = "shapes10"
-"""The embedded dataset, the default of `compare`."""
+"""The dataset included in the package, the default of `compare`."""
 TASKS: Mapping[str, Any] = {
     "classification": Classification,
     "max-regression": MaxRegression,
@@ -64,7 +64,7 @@ KEYS: Mapping[str, Any] = {
     "recipe": TomlTable,
     "published": Annotated[dict[str, dict[str, Any]], Meta(description="a table for each model")],
 }
-"""Keys of an experiment's file for every task, and their types; other keys are options of the task."""
+"""Keys of an experiment's file that all tasks share, and their types; other keys are options of the task."""
 
 
 @suggests
@@ -86,24 +86,24 @@ def compare(
 ) -> Comparison:
     """Train and test each classifier under one protocol, with the defaults of `pointset compare`.
 
-    The seed determines weights, order, subsets, augmentation and dropout; test sets are the same for all runs. Metrics
-    are computed on all test shapes after the last epoch (after the best validation epoch if the recipe stops early).
+    The seed determines weights, shape order, subsets, augmentation and dropout; all runs have the same test sets.
+    Metrics are computed on all test shapes after the last epoch (after the best validation epoch if the recipe has
+    `patience`).
 
     Args:
         models: names from the zoo, or mappings with a name and options for this model ({"name": "isab16-pma",
             "pool_seeds": "mean"}); default: those of `pointset compare` on this data.
         data: the name of a dataset card, or a folder.
-        seeds: one run for each model, size and seed.
-        points: set sizes, or one; default: that of `data_options`.
+        seeds: seeds of the runs; there is one run for each model, set size and seed.
+        points: one set size, or several; default: that of `data_options`.
         data_options: options of the sets: an object, or a mapping of changes to the defaults ({"normalize": "none"}).
         model_options: options shared by all models: an object, or a mapping of changes to the defaults ({"dim": 32}).
-        recipe: the training, the same for all models: an object, or a mapping of changes to the defaults
-            ({"epochs": 15}).
+        recipe: training recipe of all models: an object, or a mapping of changes to the defaults ({"epochs": 15}).
         out: folder for the runs and the results; finished runs in it are not repeated.
         workers: number of runs in parallel; default: the number of cores divided by the threads.
         scheduler: the address of a dask cluster that can access the same folders; default: this machine.
-        threads: torch threads of each run; they can change results by rounding, so they are part of the protocol.
-        progress: show a bar.
+        threads: number of torch threads of each run; part of the protocol, because it can change rounding errors.
+        progress: show a progress bar.
         report: also write report.html and figures/.
 
     Returns:
@@ -136,7 +136,7 @@ def compare(
             "pointset.comparison.run_experiment(pointset.tasks.read_experiment(file), out)"
         )
     if not isinstance(data, str | Path):
-        remedy = "save clouds in memory as files, such as class/1.npy, which runs in other processes read, too"
+        remedy = "save clouds as files, such as class/1.npy, because runs are in other processes"
         raise PointsetError(f"data must be the name of a dataset or a folder, got {described(data)}: {remedy}")
     if not isinstance(seeds, Iterable):
         raise PointsetError(f"seeds must be a list of seeds, got {quoted(seeds)}: three seeds are (0, 1, 2)")
@@ -170,9 +170,10 @@ def default_experiment(
     recipe: Recipe | Mapping[str, Any] = MappingProxyType({}),
     **changes: Any,
 ) -> Experiment:
-    """Return the experiment that the command and the function `compare` run: quick.toml on shapes10, else own.toml.
+    """Return the experiment that command and function `compare` run: that of quick.toml on shapes10, else of own.toml.
 
-    Options are given whole, or as a mapping of changes to those of the file; `changes` are fields of `Experiment`.
+    `sets`, `model` and `recipe` are complete options, or mappings of changes to those of the file. `changes` are fields
+    of `Experiment`.
     """
     usual = read_content(bundled_experiment("quick" if data == SHAPES10 else "own"))
     given: dict[str, Any] = {"sets": sets, "model": model, "recipe": recipe}
@@ -200,7 +201,7 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
     r"""Read an experiment from a TOML file; see `pointset.tasks.experiments` for its format.
 
     Args:
-        path: path of the file.
+        path: path of the file, or of a comparison's folder.
         changes: fields of `Experiment`, or options of its task, that replace those of the file.
 
     Returns:
@@ -236,12 +237,12 @@ def read_content(path: str | Path) -> dict[str, Any]:
         raise PointsetError(f"the experiment {path} does not exist: give a TOML file") from None
     except (OSError, ValueError, RecursionError) as error:  # ValueError: wrong UTF-8 or wrong syntax
         raise PointsetError(f"{path} is not a TOML file: {one_line(error, REPEATED)}") from error
-    load_files()  # here, so that an error in a file of parts is not reported as one of this TOML
+    load_files()  # not in `try`: errors in files of user-defined parts are not errors of this file
     return content
 
 
 def experiment_from(content: Mapping[str, Any], whole: bool = False) -> Experiment:
-    """Return the experiment that the content of a file describes; `whole` if a comparison has saved it."""
+    """Return the experiment that a file's content describes; `whole` if a comparison saved it, with all fields."""
     for key in KEYS.keys() & content.keys():
         check(key, content[key], KEYS[key])
     task = make_task(content.get("task", "classification"), **{key: content[key] for key in content if key not in KEYS})
@@ -250,7 +251,7 @@ def experiment_from(content: Mapping[str, Any], whole: bool = False) -> Experime
         fields["seeds"] = as_tuple(content["seeds"])
     if "model" in content:
         fields["model"] = ModelOptions.from_dict(content["model"])
-    if "recipe" in content:  # a saved one has all fields
+    if "recipe" in content:  # a saved recipe has all fields
         recipe = content["recipe"]
         fields["recipe"] = Recipe.from_dict(recipe) if whole else task.recipe(**recipe)
     experiment = Experiment.of(task, **fields)
@@ -266,7 +267,7 @@ def make_task(name: str, **options: Any) -> Task:
 
     Args:
         name: "classification", "max-regression", "clustering", "counting" or "anomaly".
-        options: fields of `Classification`; the others have none.
+        options: fields of `Classification`; the other tasks have no options.
 
     Returns:
         The task, for `Experiment.of`.

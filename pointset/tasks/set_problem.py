@@ -1,7 +1,7 @@
-"""The papers' set problems: new random training sets for each step, fixed test sets, and the models of their rows.
+"""Set problems of papers, with new random training sets for each step and fixed test sets.
 
-A row is the name of a model, as in the papers' tables, "ISAB16 + PMA", or as in the zoo, "isab16-pma": any encoder and
-pooling of the zoo, with the head of the problem.
+A row is the name of a model, as in the papers' tables ("ISAB16 + PMA") or as in the zoo ("isab16-pma"). The model has
+any encoder and pooling of the zoo, and the head of the problem.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from pointset.zoo.registration import source_digests
 
 T = TypeVar("T", bound=nn.Module)
 HEAD, EMBEDDING, ENCODER = 0x4EAD, 0xE3BED, 0xE4C
-"""Numbers of the parts of a model that are not built by the zoo; see `seeded`."""
+"""Numbers of the parts of a model that the zoo does not build, for `seeded`."""
 USUAL_MODEL = ModelOptions(dim=64, dropout=0.0, initial="xavier")
 UNUSED = {"epochs", "min_steps", "validation", "patience", "train_points", "last_points"}
 UNUSED |= {"label_smoothing", "class_weights", "augment"}
 """Fields of `Recipe` without a meaning when each step has new sets."""
 CURVES_TEXT = (
-    "Lines are means over seeds, bands reach from the lowest to the highest; the first steps may be outside the panel."
+    "Lines are means over seeds, and bands reach from the lowest to the highest seed. The first steps may be outside the "
+    "panel."
 )
 
 
@@ -59,7 +60,7 @@ class SetBatch(NamedTuple):
 
 
 def task_recipe(**changes: Any) -> Recipe:
-    """Return the recipe of the Set Transformer's set problems, with changes: Adam at a constant rate of 1e-3.
+    """Return the recipe of set problems, Adam at a constant learning rate of 1e-3, with changes.
 
     Args:
         changes: fields of `Recipe`.
@@ -88,7 +89,7 @@ def task_recipe(**changes: Any) -> Recipe:
 
 
 class SetProblem(ABC):
-    """A problem whose sets are drawn at random. Other processes must be able to import its class."""
+    """Base class of problems with random sets. Worker processes must be able to import its subclasses."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -111,7 +112,7 @@ class SetProblem(ABC):
 
     @abstractmethod
     def test_sets(self) -> Sequence[SetBatch]:
-        """Return the test sets: the same in every run."""
+        """Return the test sets, which are the same in every run."""
 
     @abstractmethod
     def loss(self, output: Tensor, batch: SetBatch) -> Float[Tensor, ""]:
@@ -119,7 +120,7 @@ class SetProblem(ABC):
 
     @abstractmethod
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
-        """Return the metrics, by name, of the outputs of a model for some batches."""
+        """Return the metrics, by name, from a model's outputs for `batches`."""
 
     @property
     def task(self) -> Task:
@@ -223,14 +224,14 @@ def zoo_name_of(row: str) -> str:
 
 
 def row_options(row: str) -> set[str]:
-    """Return the fields of `ModelOptions` that the model of a row is built from; its head is the problem's."""
+    """Return the fields of `ModelOptions` that a row's model uses, without those of the zoo's head."""
     return used_options(zoo_name_of(row)) - CLASSIFIER
 
 
 def row_model(
     row: str, inputs: int, options: ModelOptions, seed: int, head: Callable[[int], nn.Module]
 ) -> SetClassifier:
-    """Return the encoder and the pooling of a row with `head(width)`, given the total width of the pooled rows."""
+    """Return a model with a row's encoder and pooling, and `head(width)`; width is the total of all pooled rows."""
     model = create_model(zoo_name_of(row), 1, options, inputs=inputs, seed=seed)
     assert isinstance(model, SetClassifier), "a row always has an encoder and a pooling"
     width = next(module.in_features for module in model.head.modules() if isinstance(module, nn.Linear))
