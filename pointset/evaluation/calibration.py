@@ -1,7 +1,7 @@
 """Calibration: Brier score, expected calibration error, temperature scaling.
 
-All are pure functions of logits [shapes, classes] and labels [shapes]. A prediction's confidence is its largest
-probability; a classifier is calibrated if a share c of its predictions with confidence c is correct.
+All functions take logits [shapes, classes] and labels [shapes]. The confidence of a prediction is its largest
+probability. A classifier is calibrated if, for every c, a share c of its predictions with confidence c is correct.
 """
 
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ BINS = 15
 Edges = Literal["width", "mass"]
 Objective = Literal["log loss", "calibration error"]
 TEMPERATURES = (1e-2, 1e2)
-"""Smallest and largest temperature that is fitted."""
+"""Minimum and maximum of fitted temperatures."""
 STEPS = 401
-"""Temperatures that are tried for the calibration error, evenly on a logarithmic scale; the middle one is 1."""
+"""Number of temperatures tried for the calibration error, evenly spaced on a logarithmic scale; the middle one is 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Predictions in bins of confidence, for a reliability diagram; empty bins are left out."""
+    """Predictions in bins of confidence, for a reliability diagram, without empty bins."""
 
     confidence: Float[ndarray, " bins"]
     """Mean confidence of the bin."""
@@ -74,7 +74,7 @@ def reliability(
 ) -> Reliability:
     """Sort predictions into bins of confidence.
 
-    The bins have equal width on (0, 1] (arXiv 1706.04599, eq. 3), or equal mass, the same number of predictions (Nguyen
+    The bins have equal width on (0, 1] (arXiv 1706.04599, eq. 3), or equal mass: equal numbers of predictions (Nguyen
     and O'Connor 2015).
 
     Args:
@@ -84,7 +84,7 @@ def reliability(
         bins: number of bins.
 
     Returns:
-        Confidence, accuracy and number of predictions of each bin, and the expected calibration error.
+        Confidence, accuracy and share of predictions of each bin, and the expected calibration error.
 
     Raises:
         PointsetError: predictions or bins are missing.
@@ -92,7 +92,7 @@ def reliability(
     if not len(labels) or bins < 1:
         raise PointsetError(f"calibration needs at least 1 prediction and 1 bin, got {len(labels)} and {bins}")
     shares = probabilities(logits)
-    # Logits that differ by little can have the same probability, so the prediction is that of the logits.
+    # Slightly different logits can have the same probability, so the predicted class is computed from the logits.
     confidence, right = shares.max(axis=1), logits.argmax(axis=1) == labels
     if edges == "width":
         bin_of = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
@@ -112,15 +112,16 @@ def fit_temperature(
     objective: Objective = "log loss",
     groups: Int[ndarray, " shapes"] | None = None,
 ) -> float:
-    """Return the temperature T in [0.01, 100] with the smallest objective of softmax(logits / T) on validation shapes.
+    """Return the temperature T in [0.01, 100] with the lowest objective of softmax(logits / T) on validation shapes.
 
-    It keeps the order of the logits, and with it every prediction (arXiv 1706.04599, section 4.2). The calibration
-    error is that of 15 bins of equal mass; it jumps where a prediction changes its bin, so the best of 401 temperatures
-    is taken, the nearest to 1 of equals. On few shapes it fits noise, and the log loss is the safer objective.
+    A temperature does not change predicted classes (arXiv 1706.04599, section 4.2). The calibration error has 15 bins
+    of equal mass and is not continuous in T, so the best of 401 temperatures is returned; if several are best, the
+    nearest to 1. With few shapes, this objective overfits, and the log loss is safer.
 
-    Where all n predictions are correct, both objectives are smallest at certainty. The mean confidence is at most
-    (n + 1) / (n + 2), the probability that the next shape is correct too (Laplace's rule of succession). Shapes of one
-    group (views of one object) are correct together: given their groups, n counts groups.
+    If all n predictions are correct, both objectives are minimal at probabilities of 1. The mean confidence is
+    therefore at most (n + 1) / (n + 2), the probability that the next prediction is correct too (Laplace's rule of
+    succession). With `groups` (views of one object), n is the number of groups, because their predictions are not
+    independent.
 
     Args:
         logits: of validation shapes, [shapes, classes].

@@ -1,4 +1,4 @@
-"""What a model costs: multiply-adds (counted) and latency (timed)."""
+"""Costs of a model: multiply-adds (counted) and latency (timed)."""
 
 import copy
 import math
@@ -25,21 +25,21 @@ class Cost:
     multiply_adds: int
     """Multiply-adds in the matrix products of one forward pass over one set."""
     latency_ms: float
-    """Milliseconds of one forward pass over one set: the shortest of interleaved repeats, because other work on the
-    machine only adds to a time."""
+    """Milliseconds of one forward pass over one set: the minimum over repeats, because other work on the machine only
+    increases times."""
 
 
 def measure_costs(models: Sequence[nn.Module], points: int, *, repeats: int = 9, threads: int = 1) -> list[Cost]:
-    """Measure the costs of models; their timings are interleaved, so that other work affects all of them.
+    """Measure the costs of models. Timings alternate between models, so that other work affects all models.
 
     Args:
         models: classifiers of the package.
-        points: points of a set.
-        repeats: timed passes of each model, of which the fastest counts.
-        threads: CPU threads.
+        points: number of points of a set.
+        repeats: number of timed passes of each model; the fastest one counts.
+        threads: number of CPU threads.
 
     Returns:
-        Multiply-adds and latency for one set, of each model.
+        Multiply-adds and latency of each model for one set.
     """
     with torch_threads(threads):
         rounds = [[latency_ms(model, points) for model in models] for _ in range(repeats)]
@@ -48,10 +48,10 @@ def measure_costs(models: Sequence[nn.Module], points: int, *, repeats: int = 9,
 
 
 def multiply_adds(model: nn.Module, points: int) -> int:
-    """Count the multiply-adds of all matrix products of a forward pass over one set, with distances between rows.
+    """Count the multiply-adds of matrix products and distances between rows in a forward pass over one set.
 
-    torch's own counter counts them on a CPU, whichever the model's device: the count is the same. For a model with
-    local features, those of the neighbours' distances and moments are added.
+    torch's own counter counts them for a copy of the model on the CPU; the device does not change the count. If the
+    model has local features, the multiply-adds of neighbour distances and moments are added.
     """
     model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
     clouds = clouds_for(model, 1, points)
@@ -62,20 +62,20 @@ def multiply_adds(model: nn.Module, points: int) -> int:
 
 
 def flops(work: Callable[[], object]) -> int:
-    """Count the floating-point operations of the matrix products of some work, two per multiply-add."""
+    """Count the floating-point operations of the matrix products in `work()`, two per multiply-add."""
 
     def distances(first: Sequence[int], second: Sequence[int], *_: Any, **__: Any) -> int:
-        """Of |a - b| between rows a [..., n, d] and b [..., m, d]."""
+        """Count those of |a - b| between rows a [..., n, d] and b [..., m, d]."""
         return 2 * math.prod(first) * second[-2]
 
     def added(_: Sequence[int], first: Sequence[int], second: Sequence[int], *__: Any, **___: Any) -> int:
-        """Of first [..., n, d] times second [..., d, m], added to something in place."""
+        """Count those of first [..., n, d] times second [..., d, m], which is added in place."""
         return 2 * math.prod(first) * second[-1]
 
     aten = torch.ops.aten
     unknown = {
-        aten._cdist_forward: distances,  # of few rows
-        aten._euclidean_dist: distances,  # of many
+        aten._cdist_forward: distances,  # for few rows
+        aten._euclidean_dist: distances,  # for many
         aten.addmm_: added,
         aten.baddbmm_: added,
     }
@@ -86,7 +86,7 @@ def flops(work: Callable[[], object]) -> int:
 
 @contextmanager
 def _unfused() -> Iterator[None]:
-    """Compute attention and recurrent layers by plain products: the counter does not know their CPU kernels."""
+    """Compute attention and recurrent layers by matrix products: the counter does not know their fused CPU kernels."""
     attention, recurrent = torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.enabled
     torch.backends.mha.set_fastpath_enabled(False)
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
@@ -99,7 +99,7 @@ def _unfused() -> Iterator[None]:
 
 
 def latency_ms(model: nn.Module, points: int) -> float:
-    """Return the milliseconds of one forward pass over one set, after one to warm up."""
+    """Return the milliseconds of one forward pass over one set, after one pass as warm-up."""
     clouds = clouds_for(model, 1, points)
     with torch.inference_mode(), in_evaluation_mode(model):
         model(clouds)

@@ -1,4 +1,4 @@
-"""Metrics of classes of shapes: each shape counts once; means are over all of them, not over batches."""
+"""Predictions of a classifier and their metrics. Means are over shapes, not over batches."""
 
 import io
 import warnings
@@ -27,7 +27,7 @@ from pointset.zoo.classifiers import Classifier
 from pointset.zoo.predicting import Prediction, predict
 
 PREDICTIONS = "predictions.npz"
-"""The predictions of a run of a comparison, in its folder."""
+"""File with the predictions of a comparison's run, in the run's folder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +50,10 @@ class Evaluation:
     names: list[str] = field(default_factory=list)
     """Names of the shapes; empty if unknown."""
     prediction: Prediction | None = None
-    """The prediction that was evaluated, with temperature and distances; None if only the logits are known."""
+    """The evaluated prediction, with temperature and distances; None if only the logits are known."""
 
     def __repr__(self) -> str:
-        """Return shapes, classes and accuracy in a line."""
+        """Return numbers of shapes and classes, and the accuracy, in one line."""
         counts = f"{len(self.labels):,} shapes of {len(self.classes)} classes"
         return f"Evaluation of {counts}" + (f": accuracy {100 * self.accuracy:.1f} %" if len(self.labels) else "")
 
@@ -69,7 +69,8 @@ class Evaluation:
 
     @property
     def per_class(self) -> dict[str, float]:
-        """Recall of each class, the share of its shapes that are right; classes without a shape are left out."""
+        """Recall of each class: share of its shapes that are predicted correctly; classes without shapes are left
+        out."""
         every = self.logits.shape[1]
         shapes, right = np.bincount(self.labels, minlength=every), np.bincount(self.labels[self.right], minlength=every)
         return {self.classes[label]: float(right[label] / shapes[label]) for label in shapes.nonzero()[0]}
@@ -81,7 +82,7 @@ class Evaluation:
 
     @property
     def rank_error(self) -> float:
-        """Of ordered classes: the mean absolute difference between the ranks of the predicted and the true class."""
+        """Mean absolute difference between the ranks of the predicted and the true class, for ordered classes."""
         return float(np.abs(self.predictions - self.labels).mean())
 
     @property
@@ -114,7 +115,7 @@ class Evaluation:
     def at_temperature(self, temperature: float) -> "Evaluation":
         """Return the same predictions with logits / temperature; the accuracy is the same."""
         check("temperature", temperature, Positive)
-        # In double precision two logits of single precision stay apart, however close they are.
+        # In double precision, different logits of single precision stay different.
         return Evaluation(self.logits.astype(np.float64) / temperature, self.labels, self.classes, self.names)
 
     def summary(self) -> dict[str, Any]:
@@ -143,8 +144,8 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
         Logits and labels of every shape, with metrics.
 
     Raises:
-        PointsetError: the model takes other `inputs` than `data.inputs`, has other classes than the data or the same in
-            another order, or a shape's logits are not finite.
+        PointsetError: the model's `inputs` differ from `data.inputs`; its classes or their order differ from those of
+            the data; or the logits of a shape are not finite.
 
     Example:
         >>> result = pointset.evaluate(model, test)
@@ -161,7 +162,7 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
 
 
 def warn_of_preparation(model: nn.Module, data: PointSets) -> None:
-    """Warn if sets have another normalisation or upward axis than those that a model was trained on."""
+    """Warn if sets have another normalisation or upward axis than the model's training sets."""
     has_preparation = model.has_preparation if isinstance(model, Classifier) else hasattr(model, "preparation")
     if not has_preparation and data.options.normalize != "none":
         warnings.warn(
@@ -180,7 +181,7 @@ def warn_of_preparation(model: nn.Module, data: PointSets) -> None:
 
 
 def evaluate_in_training(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Evaluation:
-    """Evaluate a model that has no classes yet, or those of an earlier training."""
+    """Evaluate a model whose `classes` are not set yet, or are those of an earlier training."""
     check("batch_size", batch_size, Count)
     if not len(data):
         raise PointsetError(f"{data.name or 'the data'} has no shape to evaluate on")
@@ -203,7 +204,7 @@ def evaluate_in_training(model: nn.Module, data: PointSets, *, batch_size: int =
 def validation_temperature(
     model: nn.Module, description: Mapping[str, Any], objective: Objective = "log loss"
 ) -> float:
-    """Return the temperature that fits the validation split of a run best; see `fit_temperature`."""
+    """Return the temperature fitted on the validation split of a run; see `fit_temperature`."""
     data, rows = description["data"], description.get("validation")
     if rows is None:
         raise PointsetError("the run has no validation split to calibrate on: train MODEL with --validation 0.1")

@@ -1,8 +1,8 @@
-"""Accuracy under corruptions, and with fewer points than a model was trained on.
+"""Accuracy under corruptions, and on sets with fewer points than the training sets.
 
 Corruptions are defined for clouds in the unit sphere (mean at the origin, farthest point at distance 1), y up.
-`corrupted_sets` moves each fixed set there, corrupts it, moves it back, and normalises it with the dataset's own
-option, as a model would get the corrupted cloud.
+`corrupted_sets` moves each fixed set there, corrupts it, moves it back, and normalises it as the dataset's options say,
+like any other cloud for the model.
 """
 
 import copy
@@ -29,42 +29,42 @@ from pointset.runs import records
 from pointset.runs.workers import torch_threads
 
 ROBUSTNESS = "robustness.json"
-"""The robustness of a run of a comparison, in its folder."""
+"""File with the robustness of a comparison's run, in the run's folder."""
 TESTED_SIZES = (16, 32, 64, 128, 256, 512, 1000)
 
 
 @dataclass(frozen=True)
 class Robustness:
-    """Errors of one model under corruptions; an error is the share of all shapes that are wrong, 0 to 1."""
+    """Errors of one model under corruptions: shares of shapes that are classified incorrectly, from 0 to 1."""
 
     clean_error: float
-    """Without a corruption."""
+    """Error without corruption."""
     errors: dict[str, dict[int, float]]
-    """By corruption and severity."""
+    """Error by corruption and severity."""
     seed: int
-    """Of the corruptions: the same seed gives every model the same clouds."""
+    """Seed of the corruptions; with the same seed, all models get the same clouds."""
     by_size: dict[int, float] = field(default_factory=dict)
-    """Accuracy by size of the test sets, where it was measured."""
+    """Accuracy by number of points of the test sets; empty if not measured."""
 
     @property
     def corruption_errors(self) -> dict[str, float]:
-        """Mean over severities, by corruption."""
+        """Mean error over severities, by corruption."""
         return {name: float(np.mean(list(by_severity.values()))) for name, by_severity in self.errors.items()}
 
     @property
     def mean_error(self) -> float:
-        """Mean over corruptions and severities: ER_cor of ModelNet40-C, over the corruptions in `errors`."""
+        """Mean error over severities and the corruptions in `errors`: ER_cor of ModelNet40-C."""
         return float(np.mean(list(self.corruption_errors.values())))
 
     def mean_corruption_error(self, baseline: "Robustness") -> float:
-        """Return mCE, the mean over corruptions of the error relative to that of a baseline; 1 is as bad.
+        """Return mCE, the mean over corruptions of the ratio of the error to the baseline's error; below 1 is better.
 
-        CE_c = sum_s E_(s,c) / sum_s E_(s,c)(baseline) (Hendrycks and Dietterich, arXiv 1903.12261, section 3, whose
-        baseline is AlexNet, and who print it in percent).
+        CE_c = sum_s E_(s,c) / sum_s E_(s,c)(baseline) (Hendrycks and Dietterich, arXiv 1903.12261, section 3; their
+        baseline is AlexNet, and their values are in per cent).
 
         Raises:
-            PointsetError: the two were not measured on the same corruptions, severities and seed, or the baseline makes
-                no error under some corruption.
+            PointsetError: model and baseline have different corruptions, severities or seeds, or the baseline has no
+                error under a corruption.
         """
         mine, theirs = ({name: [*by] for name, by in which.errors.items()} for which in (self, baseline))
         if mine != theirs or self.seed != baseline.seed:
@@ -84,18 +84,18 @@ def robustness(
     seed: int = 0,
     batch_size: int = 64,
 ) -> Robustness:
-    """Measure errors of a classifier under corruptions: every shape once, under each corruption at each severity.
+    """Measure the errors of a classifier on all shapes, under each corruption at each severity.
 
     Args:
         model: see `evaluate`.
         data: clouds without corruption, usually a test set.
-        names: of corruptions, see `list_corruptions`.
+        names: names of corruptions; see `list_corruptions`.
         severities: from 1 to 5.
         seed: of the corruptions.
         batch_size: shapes per forward pass.
 
     Returns:
-        The share of wrong answers under each corruption at each severity, and without any.
+        The errors under each corruption at each severity, and without corruption.
 
     Raises:
         PointsetError: a corruption or severity is unknown (raised before anything is computed).
@@ -119,17 +119,17 @@ def robustness(
 def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) -> PointSets:
     """Return the fixed sets of a dataset under one corruption, as a dataset.
 
-    density_inc returns half of its points, so it gets twice as many if the point cache has them for every shape.
-    Otherwise a model gets half as many points as it was trained on.
+    density_inc returns half of its input points. Its input therefore has twice the dataset's number of points, if the
+    point cache has as many for every shape. Otherwise, its output has half the dataset's number.
 
     Args:
-        data: its fixed sets are corrupted.
+        data: dataset whose fixed sets are corrupted.
         name: one of `list_corruptions()`.
         severity: 1 to 5.
-        seed: together with the name, the severity and the order of the shapes it decides the result.
+        seed: seed of the corruption; the result also depends on the order of the shapes.
 
     Returns:
-        As many sets with the same labels and names.
+        A dataset with as many sets, and the same labels and names.
 
     Raises:
         PointsetError: the corruption or severity is unknown, or the points have features: corruptions are defined
@@ -159,14 +159,14 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
 def accuracy_by_size(
     model: nn.Module, data: PointSets, sizes: Sequence[int] = TESTED_SIZES, *, seed: int = 0, batch_size: int = 64
 ) -> dict[int, float]:
-    """Measure accuracy with fewer points: random subsets of the fixed sets, a smaller one part of a larger one.
+    """Measure the accuracy on random subsets of the fixed sets; smaller subsets are contained in larger ones.
 
     Args:
         model: see `evaluate`.
         data: usually a test set.
-        sizes: points to keep; those above the size of the sets are left out. Sets of a ragged dataset that have fewer
-            are kept whole.
-        seed: of the subsets.
+        sizes: numbers of points to keep; numbers above the largest set size are skipped. In a ragged dataset, sets with
+            fewer points are used whole.
+        seed: seed of the subsets.
         batch_size: shapes per forward pass.
 
     Returns:
@@ -176,7 +176,7 @@ def accuracy_by_size(
         PointsetError: a size is below 1.
     """
     clouds = [cloud[:size] for cloud, size in zip(data.points, data.sizes, strict=True)]
-    # Not the data's seed: the subsets would follow the order that chose the sets.
+    # Not the data's seed, because the subsets would then follow the order that selected the sets.
     mixed = seed_for(seed, "accuracy by size")
     return {
         size: evaluate(model, _as_sets(clouds, data, size, mixed), batch_size=batch_size).accuracy
@@ -186,8 +186,8 @@ def accuracy_by_size(
 
 
 _TOGETHER = 8
-"""Clouds corrupted at once. Random numbers are drawn in blocks of this size, independent of a model's batches, and the
-largest intermediate results of so few clouds stay in the processor's cache."""
+"""Number of clouds corrupted at once. Random numbers are drawn in blocks of this size, so they do not depend on a
+model's batch size, and the largest intermediate results of so few clouds fit into the processor's cache."""
 
 
 def _as_sets(clouds: Sequence[Tensor], data: PointSets, size: int, seed: int) -> PointSets:
@@ -210,12 +210,12 @@ def write_robustness(folder: Path, model: nn.Module, test: PointSets) -> None:
 
 
 def robustness_of(folders: Mapping[int, Path]) -> dict[int, Robustness]:
-    """Return results on corrupted and on smaller test sets, for each seed that was tested on them."""
+    """Return the saved results on corrupted and smaller test sets, for each seed that was tested on them."""
     files = {seed: folder / ROBUSTNESS for seed, folder in folders.items() if (folder / ROBUSTNESS).exists()}
     remedy = "delete {} and run the same command again to test the model again"
 
     def parse(content: bytes) -> Robustness:
-        return msgspec.convert(json.loads(content), Robustness, strict=False)  # keys of JSON are texts
+        return msgspec.convert(json.loads(content), Robustness, strict=False)  # keys of JSON are strings
 
     return {
         seed: records.parse(file, parse, "the robustness of a model", remedy.format(file))
@@ -227,11 +227,11 @@ def robustness_table(models: Mapping[str, Mapping[Any, Robustness]]) -> list[dic
     """Tabulate errors under corruptions, with means over the tested seeds of each model.
 
     Args:
-        models: by the label of a model, its results by seed.
+        models: for the label of each model, its results by seed.
 
     Returns:
-        A row for each model that was tested: "clean error %", "mean error %", "mCE %" (relative to the first model, of
-        the seeds that both have; empty if it is not defined), "accuracy % at n" for smaller sets, and "seeds".
+        A row for each model that was tested: "clean error %", "mean error %", "mCE %" (relative to the first model,
+        over the seeds that both models have; empty if undefined), "accuracy % at n" for smaller sets, and "seeds".
 
     Example:
         >>> result = pointset.evaluation.robustness(model, test, names=["rotation"], severities=[1])

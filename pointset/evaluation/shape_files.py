@@ -1,4 +1,4 @@
-"""Predictions for files of shapes, their most likely classes, and embeddings; and tables of them."""
+"""Predictions and embeddings of files of shapes, and tables of them."""
 
 import itertools
 import shlex
@@ -39,13 +39,14 @@ class Guess:
     entropy: float
     """Entropy of the probabilities of all classes, in nats."""
     points: int
-    """Number of points that the model got."""
+    """Number of points in the model's input."""
     true_class: str = ""
-    """The true class as the model names it, empty if unknown or not a class of the model."""
+    """The true class, spelled as in the model; empty if it is unknown or not a class of the model."""
     low_confidence: bool = False
-    """True if the class has a probability below 50 %, or less than its distance asks for."""
+    """True if the highest probability is below 50 %; a distance above 1 multiplies this threshold."""
     distance: float | None = None
-    """Distance to the training shapes: 1 is typical, above 2 out of distribution. None for a model without it."""
+    """Distance to the training shapes: 1 is typical, above 2 out-of-distribution; None if the model has no
+    distances."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the prediction as plain data, for JSON."""
@@ -65,15 +66,15 @@ class Guess:
 def guess(
     shapes: Sequence[ShapeFile], prediction: Prediction, classes: Sequence[str], points: Sequence[int] | ndarray
 ) -> list[Guess]:
-    """Return the most likely classes of shapes; `points` are the numbers of points that the model got.
+    """Return the most likely classes of shapes; `points` are the numbers of points in the model's inputs.
 
-    In true classes, case, spaces, hyphens and underscores do not matter: "Night stand" is night_stand.
+    True classes are matched regardless of case, spaces, hyphens and underscores: "Night stand" is night_stand.
     """
     from scipy.special import entr
 
     own = {_plain(name): name for name in classes} | {name: name for name in classes}
     shares, logits = prediction.probabilities, prediction.logits.cpu().numpy()
-    # Logits that differ by little can have the same probability, so the order is that of the logits.
+    # Slightly different logits can have the same probability, so classes are sorted by logits.
     order = np.argsort(-logits, axis=1, kind="stable")[:, :BEST]
     entropies, low_confidence = entr(shares).sum(axis=1), prediction.low_confidence
     return [
@@ -91,7 +92,7 @@ def guess(
 
 
 def accuracy_of(guesses: Sequence[Guess]) -> tuple[float, int]:
-    """Return the accuracy on the shapes of known class, and their number."""
+    """Return the accuracy on shapes with a known class, and the number of these shapes."""
     known = [guess for guess in guesses if guess.true_class]
     right = sum(guess.likeliest[0][0] == guess.true_class for guess in known)
     return (right / len(known) if known else 0.0), len(known)
@@ -108,7 +109,7 @@ def write_guesses(path: Path, guesses: Sequence[Guess]) -> None:
 
 
 def short(number: float) -> float | None:
-    """Return a number with a few digits, for files; None for one that is not finite."""
+    """Return a number rounded to a few digits, for files; None if it is not finite."""
     return float(f"{number:.{PREDICTION_DIGITS}g}") if np.isfinite(number) else None
 
 
@@ -128,7 +129,7 @@ def classify_files(
 ) -> Iterator[Guess | Failure]:
     """Classify meshes and point clouds, each prepared by the model; for `up` and `remove_outliers`, see `prepare`.
 
-    Yields for each shape, in their order, its prediction, or why it cannot be used: such a file stops nothing.
+    Yields for each file, in order, its prediction or its failure; a failure does not stop the others.
     """
 
     def classify(files: Sequence[ShapeFile], clouds: Sequence[Tensor]) -> Iterator[Guess | Failure]:
@@ -148,7 +149,7 @@ def for_prepared(
     up: str,
     remove_outliers: bool | None,
 ) -> Iterator[T | Failure]:
-    """Yield what is computed of some shapes and their prepared points [n, d], or why a file cannot be used."""
+    """Yield the results of `compute` for shapes and their prepared points [n, d], or failures."""
     shapes = iter(shapes)
     while block := [*itertools.islice(shapes, SETS_AT_ONCE)]:
         prepared: list[Tensor | Failure] = []
@@ -167,16 +168,16 @@ def embed(model: nn.Module, sets: Any, *, batch_size: int = SETS_AT_ONCE) -> Flo
     """Embed point sets with a trained model; see `Classifier.embed`.
 
     Args:
-        model: a model of the zoo, on the device that is to compute.
-        sets: `PointSets`, whose fixed subsets are embedded; or clouds as `model.predict` takes them.
-        batch_size: sets at a time.
+        model: a model of the zoo; its device is used.
+        sets: `PointSets`, whose fixed subsets are embedded, or clouds as in `model.predict`.
+        batch_size: sets per forward pass.
 
     Returns:
         float32 [N, d], in the order of the sets; d depends on the model.
 
     Raises:
-        InputError: the model has no encoder with a pooling, or these are not clouds.
-        PointsetError: the sets have another number of inputs per point than the model takes.
+        InputError: the model has no encoder with a pooling, or `sets` are not clouds.
+        PointsetError: sets and model have different numbers of inputs per point.
 
     Example:
         >>> pointset.evaluation.embed(model, test).shape
@@ -194,7 +195,7 @@ def embed(model: nn.Module, sets: Any, *, batch_size: int = SETS_AT_ONCE) -> Flo
 def embed_files(
     model: Classifier, shapes: Iterable[ShapeFile], *, up: FileUp = "auto", remove_outliers: bool | None = None
 ) -> Iterator[tuple[ShapeFile, Float[ndarray, " d"]] | Failure]:
-    """Yield each shape and its row, in their order, or why a file cannot be used; arguments as of `classify_files`."""
+    """Yield each shape and its embedding, or a failure, in order; for arguments, see `classify_files`."""
 
     def embed_all(files: Sequence[ShapeFile], clouds: Sequence[Tensor]) -> Iterator[tuple[ShapeFile, ndarray]]:
         return zip(files, embed_rows(model, padded_batches(clouds)).cpu().numpy(), strict=True)
@@ -222,7 +223,7 @@ def save_embeddings(path: Path, model: str, shapes: Sequence[ShapeFile], rows: F
 
 
 def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:
-    """Return the files among paths, and the shapes in folders; of one folder alone names are paths inside it.
+    """Return the files in `paths` and the shapes in its folders; names in a single folder are relative to it.
 
     Raises:
         PointsetError: a path is the folder of a run, or a folder has no shape.

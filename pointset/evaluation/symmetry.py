@@ -1,4 +1,4 @@
-"""Measure how far a module treats its input as a set: invariance, equivariance and masks."""
+"""Measure whether a module treats its input as a set: invariance, equivariance and masks."""
 
 from __future__ import annotations
 
@@ -14,36 +14,37 @@ from pointset.errors import REPEATED, PointsetError, one_line
 from pointset.nn.layers import in_evaluation_mode
 
 SETS = 3
-"""In each batch."""
+"""Number of sets in each batch."""
 MIXED_ORDERS = 2
-"""Random orders of each set, in addition to a rotation, which moves every row."""
+"""Number of random orders of each set, in addition to a cyclic shift, which moves every row."""
 PADDING = 5
 """Masked rows added to each set."""
 EACH_SET = torch.arange(SETS)[:, None]
-"""Indices [B, 1] of the sets, to go with places [B, m]."""
+"""Indices [B, 1] of the sets, for indexing with places [B, m]."""
 ROWS_NEEDED = (
     "its output must have one row for each element, in axis 1, or a shape that does not depend on the set's size"
 )
 GARBAGE = (1.0, 1e4, math.nan)
-"""Factors of the masked rows, which are from N(0, 1): like the elements, far larger, and NaN."""
+"""Factors of the masked rows, drawn from N(0, 1): as large as elements, far larger, and NaN."""
 
 
 @dataclass(frozen=True)
 class Symmetry:
-    """The largest deviations found, relative to the largest output; inf where an output is not finite."""
+    """The largest deviations, relative to the largest output; inf if an output is not finite."""
 
     kind: str
     """"invariant" when the output has no row per element, "equivariant" when it has."""
     permutation: float
-    """Between f(P X) and f(X), or P f(X) for an equivariant module."""
+    """Deviation of f(P X) from f(X), or from P f(X) for an equivariant module."""
     duplicates: float
-    """The same for sets in which elements occur twice; for an equivariant module also between the rows of equals."""
+    """The same deviation for sets with a repeated element; for an equivariant module, also between rows of equal
+    elements."""
     padding: float | None
-    """Between a set and the same set with masked rows at its end or among its elements, of small, large and NaN values.
-    None when the module takes no mask."""
+    """Deviation between a set and the same set with masked rows at its end or among its elements, with small, large and
+    NaN values; None if the module takes no mask."""
 
     def __repr__(self) -> str:
-        """Return kind and deviations in a line."""
+        """Return kind and deviations in one line."""
         padding = "no mask" if self.padding is None else f"padding {self.padding:.0e}"
         return (
             f"Symmetry ({self.kind}): permutation {self.permutation:.0e}, duplicates {self.duplicates:.0e}, {padding}"
@@ -51,7 +52,7 @@ class Symmetry:
 
     @property
     def worst(self) -> float:
-        """The largest deviation that a function of sets must not have."""
+        """The largest of the three deviations."""
         return max(self.permutation, self.duplicates, self.padding or 0.0)
 
 
@@ -66,19 +67,19 @@ def check_symmetry(
     """Test invariance or equivariance under permutations, with duplicates, and under padding, in evaluation mode.
 
     Args:
-        module: called as `module(X [B, n, dim], mask [B, n])`, a module or any other function. An output [B, n, ...]
-            whose n is the set's own at every size is taken as equivariant, any other as invariant.
+        module: called as `module(X [B, n, dim], mask [B, n])`, a module or any other function. If its output is [B, n,
+            ...] at every size, it is tested as equivariant, otherwise as invariant.
         sizes: set sizes to try.
-        dim: width of the rows; the module's own `inputs`, or 3, when None.
-        seed: of sets and permutations.
+        dim: width of the rows; default: `module.inputs`, or 3.
+        seed: seed of sets and permutations.
         mask: False calls the module with X alone, and does not test padding.
 
     Returns:
         The largest deviations; those of a correct module are of the order of rounding (float32: below 1e-4).
 
     Raises:
-        PointsetError: sizes are empty or below 1; the module cannot be called as above; its output is not a tensor, or
-            its shape depends on the set in another way than by one row per element.
+        PointsetError: sizes are empty or below 1; the module cannot be called as above; its output is not a tensor; or
+            the output's shape depends on the set, but not by one row per element.
 
     Example:
         >>> pointset.check_symmetry(model).worst < 1e-4
@@ -88,14 +89,14 @@ def check_symmetry(
     """
     if not sizes or min(sizes) < 1:
         raise PointsetError(f"sizes must be one or more numbers of at least 1, got {sizes}")
-    # The module that has the mode, parameters and `inputs`: of a method, the one that it is bound to.
+    # The module with the mode, parameters and `inputs`: for a method, the module that it is bound to.
     owner = module if isinstance(module, nn.Module) else getattr(module, "__self__", None)
     owner = owner if isinstance(owner, nn.Module) else None
     dim = dim or int(getattr(owner, "inputs", 3))
     with torch.no_grad(), in_evaluation_mode(owner) if owner else nullcontext():
         check = _Check(module, mask, next(owner.parameters(), torch.empty(0)) if owner else torch.empty(0), seed)
         sets = [check.draw(size, dim) for size in sizes]
-        # Over all sizes: at a single one, two seeds look like two elements.
+        # At all sizes: at one size, the outputs of two seed vectors look like those of two elements.
         check.equivariant = all(
             check.call(X).shape[:2] == X.shape[:2] and check.call(twice).shape[:2] == twice.shape[:2]
             for X, twice in ((X, X.repeat_interleave(2, dim=1)) for X in sets)
@@ -122,7 +123,7 @@ class _Check:
         return torch.randn(SETS, size, dim, generator=self.generator).to(self.like)
 
     def permutation(self, X: Tensor) -> float:
-        """Return the deviation in other orders, different for each set: a rotation and random ones."""
+        """Return the deviation in other orders: a cyclic shift and random orders, different for each set."""
         size, result = X.shape[1], self.call(X)
         shifts = torch.randint(1, max(size, 2), (SETS, 1), generator=self.generator)
         mixed = range(MIXED_ORDERS * (size > 2))
@@ -141,11 +142,12 @@ class _Check:
         return max(deviation, _deviation(equals, equals[:, :1].expand_as(equals)))
 
     def padding(self, X: Tensor, garbage: float) -> float:
-        """Return the deviation with masked rows `garbage` times N(0, 1): at the end in the first set, else anywhere."""
+        """Return the deviation with masked rows, `garbage` * N(0, 1), at the end of the first set and anywhere in
+        others."""
         size = X.shape[1] + PADDING
         order = torch.rand(SETS, size, generator=self.generator)
         order[0] = torch.arange(size)
-        order[1:, 0] = torch.inf  # padding comes first
+        order[1:, 0] = torch.inf  # the first row is padding
         places = order.argsort(dim=1)[:, : X.shape[1]].sort(dim=1).values
         padded = garbage * self.draw(size, X.shape[2])
         padded[EACH_SET, places] = X
@@ -189,6 +191,6 @@ def _deviation(output: Tensor, expected: Tensor) -> float:
     exact = torch.promote_types(output.dtype, torch.float64)  # differences of integers and half floats overflow
     output, expected = output.to("cpu", exact), expected.to("cpu", exact)
     if not (output.isfinite().all() and expected.isfinite().all()):
-        return math.inf  # max() would pass over a NaN
+        return math.inf  # max() would ignore a NaN
     scale = expected.abs().max().clamp(min=torch.finfo(exact).tiny)
     return float((output - expected).abs().max() / scale)

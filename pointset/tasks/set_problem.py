@@ -38,8 +38,8 @@ UNUSED = {"epochs", "min_steps", "validation", "patience", "train_points", "last
 UNUSED |= {"label_smoothing", "class_weights", "augment"}
 """Fields of `Recipe` without a meaning when each step has new sets."""
 CURVES_TEXT = (
-    "Lines are means over seeds, and bands reach from the lowest to the highest seed. The first steps may be outside the "
-    "panel."
+    "Lines are means over seeds, and bands reach from the lowest to the highest seed. The first steps may lie outside "
+    "the panel."
 )
 
 

@@ -1,16 +1,16 @@
-"""Corruptions of point clouds at five severities: seeded, on whole batches, each as it was published.
+"""Published corruptions of point clouds at five severities, with a seed, for whole batches.
 
-From ModelNet40-C (Sun et al., Benchmarking Robustness of 3D Point Cloud Recognition Against Common Corruptions, arXiv
-2201.12296), with the numbers of the authors' released code (github.com/jiachens/ModelNet40-C, `data/generate_c.py`):
-13 of its 15, without occlusion and lidar, which need a renderer. From ModelNet-C (Ren et al., Benchmarking and
-Analyzing Point Cloud Classification under Corruptions, arXiv 2202.03377): the two dropouts.
+13 corruptions are from ModelNet40-C (Sun et al., Benchmarking Robustness of 3D Point Cloud Recognition Against Common
+Corruptions, arXiv 2201.12296), with the parameters of the authors' released code (github.com/jiachens/ModelNet40-C,
+`data/generate_c.py`). Its other two, occlusion and lidar, need a renderer. Two dropouts are from ModelNet-C (Ren et
+al., Benchmarking and Analyzing Point Cloud Classification under Corruptions, arXiv 2202.03377).
 
 Clouds are in the benchmarks' frame: mean at the origin, farthest point at distance 1, y up. Lengths are in that unit.
 Differences from the released code:
 
-- Its counts are for 1,024 points (2,048 for density_inc); here they are the same proportions of any number of points.
-- ModelNet40-C then scales most clouds (not gaussian, cutout and the two densities) to a bounding box of longest edge 2.
-  Here a model gets the normalisation that it was trained with instead, see `pointset.evaluation.robustness`.
+- Its numbers of changed points are for sets of 1,024 points (2,048 for density_inc). Here, they scale with the set.
+- After most corruptions (not gaussian, cutout and the two densities), it scales clouds to a bounding box with longest
+  edge 2. Here, clouds are normalised as in training instead; see `pointset.evaluation.robustness`.
 """
 
 from collections.abc import Callable
@@ -49,11 +49,11 @@ class Corruption:
     family: Family
     """"density", "noise" or "transformation", of ModelNet40-C; "dropout", of ModelNet-C."""
     levels: tuple[Any, ...]
-    """The numbers for severities 1 to 5; the docstring of `apply` defines them."""
+    """The parameter for severities 1 to 5, which the docstring of `apply` defines."""
     apply: Apply
     """Called with points [B, n, 3] in the unit sphere, y up, a level and a `torch.Generator`; returns [B, m, 3]."""
     points_needed: int = 1
-    """Points given for each point returned, as published: 2 for density_inc, which makes 1,024 of 2,048."""
+    """Input points per returned point, as published: 2 for density_inc, which returns 1,024 of 2,048 points."""
 
 
 _DISTANCES = (0.025, 0.05, 0.075, 0.1, 0.125)
@@ -79,7 +79,7 @@ _MODELNET_C = (
     Corruption("drop_local", "dropout", (100, 200, 300, 400, 500), definitions.drop_local),
 )
 MODELNET40_C = tuple(each.name for each in _MODELNET40_C)
-"""The corruptions of ModelNet40-C except occlusion and lidar, under the names of its files."""
+"""The corruptions of ModelNet40-C except occlusion and lidar, with the names of its files."""
 CORRUPTIONS = {each.name: each for each in _MODELNET40_C + _MODELNET_C}
 """Every corruption by its name."""
 
@@ -113,11 +113,11 @@ def corrupt(
     distance 1, y up), corrupted there, and moved back.
 
     Args:
-        points: [n, 3] or [B, n, 3], array or tensor of floating numbers; not changed.
+        points: [n, 3] or [B, n, 3], array or tensor of floating-point numbers; not modified.
         name: one of `pointset.evaluation.list_corruptions()`, such as "background".
         severity: 1, the mildest, to 5.
-        seed: the same seed gives points of the same type the same corruption; float64 draws other numbers than float32.
-        up: the axis that points up, "y" or "z"; only corruptions that tell directions apart depend on it.
+        seed: the same seed gives the same corruption; random numbers of float64 points differ from those of float32.
+        up: the axis that points up, "y" or "z"; only corruptions with a direction depend on it.
 
     Returns:
         [m, 3] or [B, m, 3], of the same kind as the points; m depends only on n, name and severity.
@@ -146,7 +146,7 @@ def corrupt(
 
 
 def corrupt_clouds(points: Tensor, up: str, corruption: Corruption, level: Any, generator: Generator) -> Tensor:
-    """Move clouds [B, n, 3] to the unit sphere and y up, corrupt each on its own, and move them back: [B, m, 3].
+    """Move clouds [B, n, 3] to the unit sphere with y up, corrupt each of them, and move them back: [B, m, 3].
 
     The number of points m depends only on n, corruption and level, so the result needs no padding and no mask.
     """

@@ -1,7 +1,7 @@
-"""The corruptions: single points moved, added or removed; patches removed; whole clouds turned, sheared or bent.
+"""The corruptions: single points moved, added or removed; patches removed; whole clouds rotated, sheared or bent.
 
-Those without a source are of ModelNet40-C; see `pointset.evaluation.corruptions`. All random numbers come from the
-generator, on the device and in the type of the points [B, n, 3].
+Those without a stated source are from ModelNet40-C; see `pointset.evaluation.corruptions`. All random numbers come from
+the generator, on the device and in the type of the points [B, n, 3].
 """
 
 import math
@@ -17,32 +17,32 @@ from pointset.data.transforms import normal, uniform
 
 Points = Float[Tensor, "B n 3"]
 Root = Callable[[Tensor], Tensor]
-"""The square root, or one over it."""
+"""The square root, or its reciprocal."""
 _MOST_PATCHES = 7
-"""Of local dropout."""
+"""Maximum number of patches of `drop_local`."""
 _GRID, _RADIUS = 5, 0.5
-"""Control points of distortions along each axis, and the radius of radial basis functions: PyGeM's default."""
+"""Number of control points of distortions along each axis, and radius of radial basis functions, PyGeM's default."""
 
 
 def uniform_noise(points: Points, limit: float, generator: Generator) -> Points:
-    """Move every coordinate of every point by a number uniform on [-limit, limit]."""
+    """Add a number uniform on [-limit, limit] to every coordinate of every point."""
     return points + uniform(points.shape, -limit, limit, points, generator)
 
 
 def gaussian_noise(points: Points, deviation: float, generator: Generator) -> Points:
-    """Move every coordinate of every point by a normal number, then clip coordinates to [-1, 1]."""
+    """Add a normal number of this standard deviation to every coordinate, then clip coordinates to [-1, 1]."""
     return (points + deviation * normal(points.shape, points, generator)).clamp(-1.0, 1.0)
 
 
 def impulse_noise(points: Points, divisor: int, generator: Generator) -> Points:
-    """Move max(1, floor(n / divisor)) random points by 0.1 along each axis, up or down."""
+    """Move max(1, floor(n / divisor)) random points by 0.1 or -0.1 along each axis, at random."""
     rows = some_of(every(points), _share(points, divisor), generator)
     kicks = 0.1 * signs((*rows.shape, 3), points, generator)
     return points.scatter_add(1, rows.unsqueeze(2).expand_as(kicks), kicks)
 
 
 def upsampling(points: Points, divisor: int, generator: Generator) -> Tensor:
-    """Add noisy copies of max(1, floor(n / divisor)) points, each coordinate off by up to 0.05, uniformly."""
+    """Add copies of max(1, floor(n / divisor)) random points with noise uniform on [-0.05, 0.05] per coordinate."""
     copies = take(points, some_of(every(points), _share(points, divisor), generator))
     return torch.cat([points, copies + uniform(copies.shape, -0.05, 0.05, points, generator)], dim=1)
 
@@ -54,12 +54,12 @@ def background_noise(points: Points, divisor: int, generator: Generator) -> Tens
 
 
 def _share(points: Tensor, divisor: int) -> int:
-    """One in `divisor` points, at least one, so that small sets change too."""
+    """Return max(1, n // divisor), so that small sets change too."""
     return max(1, points.shape[1] // divisor)
 
 
 def cutout(points: Points, patches: int, generator: Generator) -> Tensor:
-    """Cut patches out, one after the other: a random remaining point and its nearest, 30 points together."""
+    """Remove patches one after another, each a random remaining point and its nearest: 30 of 1,024 points."""
     sizes = portions(patches, 30, of=1024, n=points.shape[1])
     left = every(points)
     for size in sizes:
@@ -68,28 +68,28 @@ def cutout(points: Points, patches: int, generator: Generator) -> Tensor:
 
 
 def density(points: Points, patches: int, generator: Generator) -> Tensor:
-    """Thin patches out: of a random remaining point and its nearest, 100 points, 75 random ones are lost.
+    """Thin patches out: remove 75 random points of each patch, a random remaining point and its nearest, 100 points.
 
-    The quarter of a patch that stays can be part of the next. Source: ModelNet40-C, density ("local density decrease").
+    The other 25 points can be part of later patches. Numbers are for 1,024 points. Source: ModelNet40-C, density
+    ("local density decrease").
     """
     n = points.shape[1]
     lost = portions(patches, 75, of=1024, n=n)
     left = every(points)
     for size, out in zip(portions(patches, 100, of=1024, n=n), lost, strict=True):
-        # Of few points the rounded three quarters can be more than the rounded patch.
+        # For small n, the rounded number of removed points can exceed the rounded patch size.
         patch = nearest_patch(points, left, max(size, out), generator)
         left = left.scatter(1, some_of(patch, out, generator), False)
     return keep(points, left, n - sum(lost))
 
 
 def density_inc(points: Points, patches: int, generator: Generator) -> Tensor:
-    """Keep patches dense and thin out the rest: half of all points remain, m = n / 2.
+    """Keep patches dense and thin out the rest: half of all points remain, m = ceil(n / 2).
 
-    A patch is a random point and its nearest, 100 of 2,048 points; patches do not overlap. The other points, up to
-    1,024, are drawn from the rest with replacement, as in the released code.
+    A patch is a random point and its nearest, 100 of 2,048 points; patches do not overlap. The remaining m points are
+    drawn from the rest with replacement, as in the released code.
 
-    Source: ModelNet40-C, density_inc ("local density increase"), which begins from
-    2,048 points so that as many remain as under other corruptions.
+    Source: ModelNet40-C, density_inc ("local density increase"), which begins with 2,048 points, so that 1,024 remain.
     """
     n = points.shape[1]
     sizes = portions(patches, 100, of=2048, n=n)
@@ -104,22 +104,22 @@ def density_inc(points: Points, patches: int, generator: Generator) -> Tensor:
 
 
 def drop_global(points: Points, share: float, generator: Generator) -> Tensor:
-    """Remove a share of the points, each subset equally likely; m = floor((1 - share) n).
+    """Remove a random subset of this share of the points; m = max(1, floor((1 - share) n)).
 
-    Source: ModelNet-C, Drop Global; the fourth as in its released code (its
-    project page has 0.675). At least one point stays.
+    Source: ModelNet-C, Drop Global. The share of severity 4, 0.625, is from its released code; its project page has
+    0.675.
     """
     n = points.shape[1]
     return take(points, some_of(every(points), max(1, int(n * (1 - share))), generator))
 
 
 def drop_local(points: Points, dropped: int, generator: Generator) -> Tensor:
-    """Nearest-patch dropout: take patches away, each a random point that is left and its nearest.
+    """Remove patches (nearest-patch dropout), each a random remaining point and its nearest.
 
-    Of each cloud C patches, C uniform on 1 ... 7; every one of the points to be dropped falls to one of them at
-    random, which gives their sizes.
+    Each cloud loses C patches, with C uniform on 1 ... 7. Of 1,024 points, `dropped` are removed. Each of them is
+    assigned to a random patch, which gives the sizes of the patches.
 
-    Source: ModelNet-C, Drop Local; C as in its released code (the text says 1 to 8).
+    Source: ModelNet-C, Drop Local; C as in its released code (the paper has 1 to 8).
     """
     n = points.shape[1]
     total = same_share(dropped, 1024, n)
@@ -133,7 +133,8 @@ def drop_local(points: Points, dropped: int, generator: Generator) -> Tensor:
 
 
 def rotation(points: Points, degrees: float, generator: Generator) -> Points:
-    """Turn about the x axis, then y, then z: each by an angle of random sign, uniform within 2.5 degrees of a value."""
+    """Rotate about x, then y, then z, by angles of random sign whose size is uniform within 2.5 degrees of
+    `degrees`."""
     angles = torch.deg2rad(_around((len(points), 3), degrees, 2.5, points, generator))
     for axis, angle in enumerate(angles.unbind(1)):
         points = points @ rotations_about(axis, angle)
@@ -141,9 +142,9 @@ def rotation(points: Points, degrees: float, generator: Generator) -> Points:
 
 
 def shear(points: Points, amount: float, generator: Generator) -> Points:
-    """Add shares of the coordinates to each other; heights, y, stay: p [[1, 0, b], [d, 1, e], [f, 0, 1]] for a row p.
+    """Shear rows p = (x, y, z) to p [[1, 0, b], [d, 1, e], [f, 0, 1]]; heights y do not change.
 
-    b, d, e and f are independent, of random sign and uniform within 0.05 of a value.
+    b, d, e and f are independent numbers of random sign whose size is uniform within 0.05 of `amount`.
     """
     b, d, e, f = _around((4, len(points)), amount, 0.05, points, generator).unbind(0)
     one, zero = torch.ones_like(b), torch.zeros_like(b)
@@ -154,9 +155,9 @@ def shear(points: Points, amount: float, generator: Generator) -> Points:
 def free_form_distortion(points: Points, amount: float, generator: Generator) -> Points:
     """Free-form deformation (Sederberg and Parry, SIGGRAPH 1986) by 5 x 5 x 5 control points in the cube [-1, 1]^3.
 
-    p' = p + 2 sum_ijk b_i(u) b_j(v) b_k(w) mu_ijk with (u, v, w) = (p + 1) / 2 and the Bernstein polynomials
-    b_i(t) = binomial(4, i) t^i (1 - t)^(4 - i). Every component of mu is uniform on [-amount, amount]; it counts in
-    lengths of the cube's edge, hence the 2. Points outside the cube stay.
+    p' = p + 2 sum_ijk b_i(u) b_j(v) b_k(w) mu_ijk with (u, v, w) = (p + 1) / 2 and the Bernstein polynomials b_i(t) =
+    binomial(4, i) t^i (1 - t)^(4 - i). Every component of mu is uniform on [-amount, amount]; its unit is the cube's
+    edge, hence the factor 2. Points outside the cube do not move.
 
     Source: ModelNet40-C, distortion, which calls PyGeM's FFD (`pygem/ffd.py`).
     """
@@ -168,14 +169,14 @@ def free_form_distortion(points: Points, amount: float, generator: Generator) ->
 
 
 def radial_distortion(points: Points, distance: float, generator: Generator, root: Root) -> Points:
-    """Move the points with 5 x 5 x 5 control points c_i on a regular grid in [-1, 1]^3, which all move by `distance`.
+    """Move points with 5 x 5 x 5 control points c_i on a regular grid in [-1, 1]^3, each of which moves by `distance`.
 
     Source: ModelNet40-C, distortion_rbf with root = sqrt (multi-quadratic) and distortion_rbf_inv with 1 / sqrt.
 
-    M(p) = p + q(p) + sum_i w_i phi(|p - c_i|), phi(r) = root(r^2 + radius^2), with q affine, such that
-    M(c_i) = c_i + distance (cos a_i sin g_i, sin a_i sin g_i, cos g_i), sum_i w_i = 0 and sum_i w_i c_i = 0. The angles
-    a_i and g_i are independent and uniform on [-pi, pi]. PyGeM (`pygem/rbf.py`) interpolates the
-    control points' places instead of their displacements, which is the same, since q reproduces the identity.
+    M(p) = p + q(p) + sum_i w_i phi(|p - c_i|), phi(r) = root(r^2 + radius^2), with q affine, such that M(c_i) = c_i +
+    distance (cos a_i sin g_i, sin a_i sin g_i, cos g_i), sum_i w_i = 0 and sum_i w_i c_i = 0. The angles a_i and g_i
+    are independent and uniform on [-pi, pi]. PyGeM (`pygem/rbf.py`) interpolates the positions of the control points
+    instead of their displacements, with the same result, because q reproduces the identity.
     """
     exact = points.double()  # the system's condition number is 3e4
     line = torch.linspace(-1, 1, _GRID, dtype=exact.dtype, device=exact.device)
@@ -187,7 +188,7 @@ def radial_distortion(points: Points, distance: float, generator: Generator, roo
     system = torch.cat(
         [torch.cat([_phi(controls, controls, root), affine], dim=1), torch.cat([affine.T, corner], dim=1)]
     )
-    # The moves of all clouds beside each other, so that the system is factorised once: [129, 3 B].
+    # The moves of all clouds are concatenated, so that the system is factorised once: [129, 3 B].
     targets = moves.transpose(0, 1).flatten(1)
     targets = torch.cat([targets, targets.new_zeros(len(corner), targets.shape[1])])
     weights = torch.linalg.solve(system, targets).unflatten(1, (-1, 3)).transpose(0, 1)  # [B, 129, 3]
@@ -196,12 +197,12 @@ def radial_distortion(points: Points, distance: float, generator: Generator, roo
 
 
 def _phi(points: Tensor, controls: Tensor, root: Root) -> Tensor:
-    """root(|p - c|^2 + radius^2) for points [..., n, 3] and controls [c, 3]: [..., n, c]."""
+    """Return root(|p - c|^2 + radius^2) for points [..., n, 3] and controls [c, 3]: [..., n, c]."""
     return root(torch.cdist(points, controls).square() + _RADIUS**2)
 
 
 def _bernstein(t: Tensor) -> Tensor:
-    """The Bernstein polynomials of degree 4 at t [...]: [..., 5]."""
+    """Return the Bernstein polynomials of degree 4 at t [...]: [..., 5]."""
     i = torch.arange(_GRID, device=t.device)
     binomials = t.new_tensor([math.comb(_GRID - 1, k) for k in range(_GRID)])
     t = t.unsqueeze(-1)
@@ -209,13 +210,13 @@ def _bernstein(t: Tensor) -> Tensor:
 
 
 def _around(shape: tuple[int, ...], value: float, within: float, like: Tensor, generator: Generator) -> Tensor:
-    """Draw numbers of random sign whose size is uniform on [value - within, value + within]."""
+    """Draw numbers of random sign whose absolute value is uniform on [value - within, value + within]."""
     sizes = uniform(shape, value - within, value + within, like, generator)
     return sizes * signs(shape, like, generator)
 
 
 def nearest_patch(points: Points, left: Tensor, size: int | Tensor, generator: Generator) -> Tensor:
-    """Mark a random point of those left, and its nearest among them: `size` points in all, per cloud or for all."""
+    """Mark `size` of the points left, a random one and its nearest; `size` is one number, or one for each cloud."""
     sizes = torch.as_tensor(size, device=points.device).reshape(-1, 1)
     centre = take(points, some_of(left, 1, generator))
     distances = torch.linalg.vector_norm(points - centre, dim=2).masked_fill(~left, torch.inf)
@@ -225,17 +226,18 @@ def nearest_patch(points: Points, left: Tensor, size: int | Tensor, generator: G
 
 
 def keep(points: Tensor, where: Tensor, count: int) -> Tensor:
-    """Return the points at True, `count` in each cloud, in their order: [B, count, 3]."""
+    """Return the points at True, `count` in each cloud, in their original order: [B, count, 3]."""
     return points[where].view(len(points), count, 3)
 
 
 def same_share(count: int, of: int, n: int) -> int:
-    """Return the same proportion of n points as `count` of `of`, rounded half up."""
+    """Return count * n / of, rounded half up."""
     return (2 * count * n + of) // (2 * of)
 
 
 def portions(patches: int, each: int, *, of: int, n: int) -> list[int]:
-    """Return sizes of patches of n points, where `of` points have patches of `each`, rounded with the exact sum."""
+    """Return the sizes of patches, `each` of `of` points scaled to n points, rounded so that the sum is rounded
+    once."""
     return [after - before for before, after in pairwise(same_share(i * each, of, n) for i in range(patches + 1))]
 
 
@@ -251,7 +253,7 @@ def whole(shape: Sequence[int], count: int, like: Tensor, generator: Generator) 
 
 
 def every(points: Tensor) -> Tensor:
-    """True at every point of [B, n, 3]: bool [B, n]."""
+    """Return True at every point of [B, n, 3]: bool [B, n]."""
     return torch.ones(points.shape[:2], dtype=torch.bool, device=points.device)
 
 
@@ -266,5 +268,5 @@ def some_of(among: Tensor, count: int, generator: Generator) -> Tensor:
 
 
 def take(points: Tensor, rows: Tensor) -> Tensor:
-    """Rows [B, k] of points [B, n, 3]: [B, k, 3]."""
+    """Return the rows [B, k] of points [B, n, 3]: [B, k, 3]."""
     return points.gather(1, rows.unsqueeze(2).expand(-1, -1, points.shape[2]))
