@@ -69,8 +69,7 @@ class Evaluation:
 
     @property
     def per_class(self) -> dict[str, float]:
-        """Recall of each class: share of its shapes that are predicted correctly; classes without shapes are left
-        out."""
+        """Recall of each class, the share of its shapes predicted correctly; classes without shapes are left out."""
         every = self.logits.shape[1]
         shapes, right = np.bincount(self.labels, minlength=every), np.bincount(self.labels[self.right], minlength=every)
         return {self.classes[label]: float(right[label] / shapes[label]) for label in shapes.nonzero()[0]}

@@ -142,8 +142,7 @@ class _Check:
         return max(deviation, _deviation(equals, equals[:, :1].expand_as(equals)))
 
     def padding(self, X: Tensor, garbage: float) -> float:
-        """Return the deviation with masked rows, `garbage` * N(0, 1), at the end of the first set and anywhere in
-        others."""
+        """Return the deviation with masked rows, `garbage` * N(0, 1), at the end of one set and anywhere in others."""
         size = X.shape[1] + PADDING
         order = torch.rand(SETS, size, generator=self.generator)
         order[0] = torch.arange(size)

@@ -8,9 +8,10 @@ al., Benchmarking and Analyzing Point Cloud Classification under Corruptions, ar
 Clouds are in the benchmarks' frame: mean at the origin, farthest point at distance 1, y up. Lengths are in that unit.
 Differences from the released code:
 
-- Its numbers of changed points are for sets of 1,024 points (2,048 for density_inc). Here, they scale with the set.
-- After most corruptions (not gaussian, cutout and the two densities), it scales clouds to a bounding box with longest
-  edge 2. Here, clouds are normalised as in training instead; see `pointset.evaluation.robustness`.
+- Its numbers of changed points are for 1,024 points (2,048 for density_inc). Here, they scale with the set size.
+- After most corruptions (not gaussian, cutout and the two densities), the code of ModelNet40-C scales clouds to a
+  bounding box with longest edge 2. Here, clouds are normalised as in training instead; see
+  `pointset.evaluation.robustness`.
 """
 
 from collections.abc import Callable

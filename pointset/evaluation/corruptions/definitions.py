@@ -133,8 +133,7 @@ def drop_local(points: Points, dropped: int, generator: Generator) -> Tensor:
 
 
 def rotation(points: Points, degrees: float, generator: Generator) -> Points:
-    """Rotate about x, then y, then z, by angles of random sign whose size is uniform within 2.5 degrees of
-    `degrees`."""
+    """Rotate about x, then y, then z, by angles of random sign and a size within 2.5 degrees of `degrees`."""
     angles = torch.deg2rad(_around((len(points), 3), degrees, 2.5, points, generator))
     for axis, angle in enumerate(angles.unbind(1)):
         points = points @ rotations_about(axis, angle)
@@ -236,8 +235,7 @@ def same_share(count: int, of: int, n: int) -> int:
 
 
 def portions(patches: int, each: int, *, of: int, n: int) -> list[int]:
-    """Return the sizes of patches, `each` of `of` points scaled to n points, rounded so that the sum is rounded
-    once."""
+    """Return sizes of patches in n points, where `of` points have patches of `each`; their sum is rounded only once."""
     return [after - before for before, after in pairwise(same_share(i * each, of, n) for i in range(patches + 1))]
 
 
