@@ -81,7 +81,7 @@ def _heights(X: Tensor) -> Tensor:
 
 
 def _sections(X: Tensor) -> Tensor:
-    """Return the standard deviations along x and y, and the square root of the share of points, of each section."""
+    """Return the deviations along x and y and the square root of the share of points, for each horizontal section."""
     inside = nn.functional.one_hot(cells_of(_heights(X), 0.0, 1.0, SECTIONS), SECTIONS).to(X.dtype)  # [B, n, sections]
     counts = inside.sum(dim=1).clamp(min=1)[:, :, None]
     means = inside.mT @ X[..., :2] / counts

@@ -74,7 +74,7 @@ class SupportVectors(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *others)
 
     def forward(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B classes"]:
-        """Return the logits; those of classes without a training shape are very small."""
+        """Return the logits, which are very small for classes without a training shape."""
         scores = self.scores((rows - self.mean) * self.scale) / self.temperature
         logits = scores.new_full((len(rows), self.outputs), 0.0) + scores.amax(dim=1, keepdim=True) + ABSENT_LOGIT
         return logits.index_copy(1, self.labels, scores)
@@ -109,8 +109,8 @@ class SupportVectors(nn.Module):
     def scores(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B present"]:
         """Return the log-probability of each class to win all its pairs.
 
-        Pairs are assumed to be independent, with a logistic function of the decision value as probability. This gives
-        at least the accuracy of the votes of `decision_function`, and a smaller log loss.
+        Pairs are treated as independent, and the probability of a pair is a logistic function of its decision value.
+        The accuracy is at least that of the votes of `decision_function`, and the log loss is smaller.
         """
         decisions, count = SHARPNESS * self.decisions(rows), len(self.labels)
         first, second = (

@@ -85,7 +85,7 @@ def check_explanations(
 
     Args:
         model: a classifier, called as `model(points [B, n, inputs], mask [B, n]) -> logits [B, classes]`.
-        shapes: shapes as for `critical_points`; points [n, 3] if the model is not of the zoo.
+        shapes: see `critical_points`; points [n, 3] if the model is not of the zoo.
         explanations: names from `EXPLANATIONS`; None means all that can be computed for the model.
         seed: seed of the random order.
 

@@ -186,7 +186,7 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
         raise PointsetError(f"{wrong}; for the encoder dumlp, which writes back without attention, use occlusion")
     for entry in maps:
         if (entry.weights.sum(dim=-1) - 1).abs().max() > 1e-3 or entry.weights.min() < 0:
-            raise PointsetError(f"rollout needs sums of 1, and rows of {entry.layer} do not sum to 1: use occlusion")
+            raise PointsetError(f"rollout needs rows that sum to 1, and {entry.layer} has other rows: use occlusion")
     averaged = [entry.heads("mean").weights[0] for entry in maps]
     shares = averaged[pooling[0]]
     for entry, weights in zip(maps[pooling[0] + 1 :], averaged[pooling[0] + 1 :], strict=True):

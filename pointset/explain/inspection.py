@@ -48,7 +48,7 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
     """Prepare a shape, classify it, and record its attention maps.
 
     Args:
-        model: a model of the zoo. For an ensemble, the maps, support and checks are those of its network.
+        model: a model of the zoo. The maps, support and checks of an ensemble are computed from its network alone.
         shape: any input of `model.predict`: a file, a mesh, a cloud or points [n, inputs]; a list or a batch of these;
             or `PointSets`.
         check: also compute deletion and insertion curves; see `pointset.explain.faithfulness`.
@@ -67,8 +67,8 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
         ['support']
     """
     if not isinstance(model, Classifier):
-        remedy = "of another module, attention_maps records the attention"
-        raise PointsetError(f"model must be of the zoo, as create_model makes it, got {described(model)}: {remedy}")
+        remedy = "for other modules, use attention_maps"
+        raise PointsetError(f"model must be of the zoo, as create_model returns it, got {described(model)}: {remedy}")
     shapes, single = each_shape(model, shape)
     inspections = [_inspect(model, model.prepare(one, **reading), check) for one in shapes]
     return inspections[0] if single else inspections

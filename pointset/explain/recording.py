@@ -201,7 +201,7 @@ def attentions(model: nn.Module) -> Iterator[tuple[str, Any]]:
 
 
 def attention_kinds(model: nn.Module) -> dict[str, tuple[MapKind, Side]]:
-    """Return, for each layer name, the kind of the attention and the side that the points are on.
+    """Return, by layer name, the kind of each attention, and which side (queries or keys) is the points.
 
     Both come from the attribute `maps` of the outermost block class that lists the attention. An attention that no
     block lists has kind "self".

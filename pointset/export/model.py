@@ -1,6 +1,6 @@
 """Exports trained models to files that can be used without this package (.pt2), or without Python (ONNX).
 
-Before a file is saved, its outputs are compared with those of the model, for three sizes of sets and two batch sizes.
+Before a file is saved, it is compared with the model: the outputs must agree for 3 sizes of sets and 2 batch sizes.
 """
 
 import copy
@@ -44,7 +44,7 @@ def export_model(model: nn.Module, path: str | Path, *, mask: bool = False) -> f
     """Write a model to a file for use without this package, and compare the file with the model.
 
     The input of the file is `points`, float32 [B, n, inputs] with any B and n from 1. The outputs are `logits` and
-    `probabilities`, both [B, classes]; the probabilities include the model's temperature, as those of `classify` do.
+    `probabilities`, both [B, classes]; like `classify`, the probabilities use the model's temperature.
     The metadata of the file contain the classes, the preparation of the points, the inputs, and the model's options.
 
     Args:

@@ -161,7 +161,7 @@ def draw_clouds(
         clouds: any input of `model.predict`: clouds [n_i, 3], files or meshes (1,024 points of each are drawn), or
             `PointSets`.
         names: one name per cloud, drawn above it.
-        up: the upward axis of the points; None means that of the camera.
+        up: the upward axis of the points; None means the axis of the camera.
         camera: the camera of all panels.
         title: title of the picture.
         columns: maximum number of clouds in a line.
@@ -174,7 +174,8 @@ def draw_clouds(
     camera = camera_of(camera, up, "z")
     shapes = [to_unit(cloud, "z") for cloud in clouds_of(clouds, camera.up)]  # "z" does not rotate; the camera does
     if not shapes or len(names or shapes) != len(shapes):
-        raise PointsetError(f"give at least one cloud and one name each, got {len(shapes)} and {len(names or ())}")
+        counts = f"got {len(shapes)} clouds and {len(names or ())} names"
+        raise PointsetError(f"give at least one cloud, and one name each: {counts}")
     height = "xyz".index(camera.up)
     panels = [
         Panel(cloud, _heights(cloud, height), height_scale(), name)

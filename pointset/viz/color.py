@@ -31,7 +31,7 @@ class Scale:
     colors: Values
     """256 colours [256, 3], from the left end of the bar to the right."""
     emphasis: Callable[[Values], Values]
-    """Function from values to emphasis, from 0 to 1; points above 0.5 are drawn over the others."""
+    """Function from values to emphasis, from 0 to 1. Points with more than 0.5 are drawn over the others."""
     ticks: Sequence[tuple[float, str]] = ()
     """Positions on the bar with their labels."""
     has_rings: bool = False

@@ -48,7 +48,7 @@ def draw_maps(
         points: [n, 3], the cloud for which the map was computed; None means `attention.points`.
         heads: indices of the heads; None means all.
         queries: indices of inducing points, seeds or (for kind "self") points; None means all, or 8 points far apart.
-        up: the upward axis of the points; None means that of the camera, or of the model's preparation.
+        up: the upward axis of the points; None means the axis of the camera, or of the model's preparation.
         camera: the camera of all panels.
         title: title of the picture.
         width: "column" (3.25 inches) or "page" (6.75 inches) for a figure of a paper, without title and note.
@@ -99,7 +99,7 @@ def draw_reads_and_writes(
         writes: the map of kind "writes" of the same block and cloud.
         points: see `draw_maps`.
         head: index of the head in both maps, although heads of the two maps are not related.
-        queries: indices of inducing points. None means the sharpest one, and up to 5 others that differ most.
+        queries: indices of inducing points. None means the sharpest one, and 5 that differ most from it and each other.
         up, camera, title, width: see `draw_maps`.
 
     Raises:
@@ -160,7 +160,7 @@ def draw_instances(
         counts = f"{len(maps)} maps, {len(clouds)} clouds" + (f" and {len(names)} names" if names else "")
         raise PointsetError(f"give one map (and one name) per cloud, and at least one, got {counts}")
     if len(layers := dict.fromkeys(attention.layer for attention in maps)) > 1:
-        raise PointsetError(f"the maps are of different layers ({', '.join(layers)}): give those of one")
+        raise PointsetError(f"the maps are of different layers ({', '.join(layers)}): give maps of one layer")
     camera = camera_of(camera, up, maps[0].up)
     shapes = [cloud_of(cloud, attention) for cloud, attention in zip(clouds, maps, strict=True)]
     rows_of = [point_rows(attention, cloud) for attention, cloud in zip(maps, shapes, strict=True)]
@@ -223,7 +223,7 @@ def draw_importance(
     Args:
         points: [n, 3], one cloud.
         values: the importance [n] of each point for each measure, by the title of its panel.
-        up: the upward axis of the points; None means that of the camera.
+        up: the upward axis of the points; None means the axis of the camera.
         camera: the camera of all panels.
         title: title of the picture.
 

@@ -78,7 +78,7 @@ def make_page(
         heads: indices of the heads; None means all.
         queries: indices of inducing points, seeds or points of the layer shown first, and of layers with the same kind
             and number of them. None means all, or 16 points far apart if the queries are points.
-        up: the upward axis of the points; None means that of the camera, or of the model's preparation.
+        up: the upward axis of the points; None means the axis of the camera, or of the model's preparation.
         camera: the camera of the first view.
 
     Returns:

@@ -76,7 +76,7 @@ class PointRows:
         if indices is None:
             return list(range(count))
         if not len(indices):
-            raise PointsetError(f"{what}s of {self.layer} are empty: give some from 0 to {count - 1}")
+            raise PointsetError(f"{what}s of {self.layer} are empty: give indices from 0 to {count - 1}")
         for index in indices:
             if not 0 <= index < count:
                 raise PointsetError(f"{self.layer} has no {what} {index}: give one from 0 to {count - 1}")

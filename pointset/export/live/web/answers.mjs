@@ -37,7 +37,7 @@ export class Side {
 
   get chosen() { return this.select.value; }
 
-  /** Reset for another shape or model. `logits` are those of the unchanged shape, or null if `show` gets them next. */
+  /** Reset for another shape or model. `logits` are of the unchanged shape; null if the next `show` gets them. */
   begin(logits) {
     this.line = [];
     this.label = logits && logits.indexOf(Math.max(...logits));

@@ -48,7 +48,7 @@ class Lines {
   }
 }
 
-/** A mesh of polygons (lists of vertex indices). Each becomes a fan of triangles: exact for convex polygons. */
+/** A mesh of polygons (lists of vertex indices). Each becomes a fan of triangles, exact if it is convex. */
 function meshOf(vertices, polygons, name) {
   const count = vertices.length / 3, triangles = [];
   for (const polygon of polygons) {
