@@ -1,4 +1,4 @@
-"""What models of the zoo can do: attention maps and export, and a list of all of them."""
+"""Abilities of the zoo's models: which have attention maps and which can be exported."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from pointset.zoo.options import ModelOptions
 
 
 def describe_models(options: ModelOptions | None = None) -> list[dict[str, Any]]:
-    """Return name, number of parameters and `abilities` of every model in `list_models`."""
+    """Return the name, the number of parameters and the `abilities` of every model in `list_models`."""
     rows = []
     for name in list_models():
         model = create_model(name, options=options)
@@ -34,7 +34,7 @@ def abilities(model: nn.Module) -> dict[str, bool]:
 
 
 def check_export(model: nn.Module) -> None:
-    """Raise a PointsetError that names the first part of a model that cannot be exported, if any."""
+    """Raise a PointsetError if a part of a model cannot be exported; the message names the first such part."""
     known = [entry.name for entry in entries("weights") if entry.export]
     used = (name for module in model.modules() if isinstance(module, Weights) for name in module.functions)
     lacking = [f"weights function {name_of(name)!r}" for name in used if name not in known]

@@ -31,15 +31,15 @@ from pointset.zoo.predicting import (
 )
 
 LOWER = (torch.float32, torch.bfloat16, torch.float16)
-"""Types that mixed precision (autocast) converts by itself."""
+"""Types that autocast (mixed precision) converts."""
 PointsLike = Any
-"""Points [B, n, inputs], or one cloud [n, inputs]: a tensor or an array of numbers of any kind."""
+"""Points [B, n, inputs], or one cloud [n, inputs]: a tensor or an array of any number type."""
 MaskLike = Any
 """bool [B, n], or [n] of one cloud; None when all points are real."""
 
 
 def untrained_preparation(inputs: int) -> Preparation:
-    """Return the preparation of a model before training: points stay unchanged, and meshes are sampled."""
+    """Return the preparation of an untrained model: points stay unchanged, and meshes are sampled."""
     return Preparation(points=MOST_POINTS, normalize="none", inputs=inputs)
 
 
@@ -47,18 +47,19 @@ class Classifier(nn.Module):
     """Base class of the zoo's models: predictions and embeddings of clouds in any unit.
 
     Attributes:
-        inputs: numbers per point that are given.
+        inputs: number of values per point (coordinates and point features), without local features.
         local_features: the kind of local features that the model uses.
-        widths: numbers of each point that `forward` takes: without local features, and with them.
+        widths: numbers of values per point that `forward` accepts: without local features and, if used, with them.
         preparation: how shapes become sets, as in training; before training, points stay unchanged.
         classes: names of the classes in the order of the logits; None before training if only their number was given.
-        temperature: logits are divided by it for probabilities; that of its card for a trained model of the package.
-        training_distribution: statistics by which out-of-distribution shapes are recognised; None without them.
-        description: content of run.json, for a model of `load_model`; otherwise None.
-        by_thresholds: True if classes have an order and were learned as thresholds; see `ranked`.
-        untrained_layer: the initial weights, on the CPU, of a last layer that was replaced for other classes.
+        temperature: probabilities are softmax(logits / temperature). A trained model of the package has that of its
+            card.
+        training_distribution: statistics that detect out-of-distribution shapes, or None.
+        description: content of run.json for a model of `load_model`, otherwise None.
+        by_thresholds: True if the classes have an order and were trained as thresholds; see `ranked`.
+        untrained_layer: initial weights, on the CPU, of a last layer that was replaced for other classes.
 
-    A call, `model(points, mask)`, takes prepared points: those of `PointSets`, or `model.prepare(shape).points`.
+    `model(points, mask)` takes prepared points: those of `PointSets`, or `model.prepare(shape).points`.
     """
 
     def __init__(self, inputs: int, local_features: LocalFeatures = "none") -> None:
@@ -75,7 +76,7 @@ class Classifier(nn.Module):
         self.untrained_layer: Tensor | None = None
 
     def prepare(self, shape: Any, **reading: Any) -> Prepared:
-        """Prepare a shape as the model's training shapes were; see `pointset.data.prepare`.
+        """Prepare a shape in the same way as the training shapes; see `pointset.data.prepare`.
 
         Example:
             >>> prepared = pointset.create_model("isab16-pma", pretrained="modelnet40-1024").prepare(X[0])
@@ -86,11 +87,11 @@ class Classifier(nn.Module):
 
     @property
     def has_preparation(self) -> bool:
-        """True if the model was trained, or has been given the preparation of its training sets."""
+        """True if the model was trained, or if its preparation was set."""
         return self.preparation != untrained_preparation(self.inputs)
 
     def __repr__(self) -> str:
-        """Return a line with name, classes and parameters; `print(model)` shows the layers."""
+        """Return a line with the name and the numbers of classes and parameters; `print(model)` shows the layers."""
         spec = getattr(self, "spec", None)
         count = count_parameters(self)
         about = "" if spec is None else f" {spec.name}: {spec.classes} classes"
@@ -104,35 +105,35 @@ class Classifier(nn.Module):
     ) -> Any:
         """Return an embedding of each cloud, float32 [B, d]: similar shapes have similar embeddings; see `predict`.
 
-        It is the input of the head: the pooled features of the encoder, concatenated. For classes that are not those of
-        the training it is better than later layers: of labeled_db's shapes, the nearest neighbour in the embedding of
-        dumlp16-max+dumlp16.modelnet40-1024 has the same class for 89.5 %, in its logits for 83.7 %.
+        The embedding is the input of the head: the concatenated pooled features. It represents new classes better than
+        later layers do. For dumlp16-max+dumlp16.modelnet40-1024, the nearest neighbour of a shape of labeled_db has the
+        same class for 89.5 % of the shapes by embeddings, and for 83.7 % by logits.
         """
         return as_given(embed_rows(self, prepared_batches(self, points, mask, batch_size, up)), points)
 
     def predict(
         self, points: Clouds, mask: MaskLike = None, *, batch_size: int = SETS_AT_ONCE, up: str | None = None
     ) -> Any:
-        """Return the class index of each cloud; its name is `model.classes[index]`.
+        """Return the class index of each cloud; the name of the class is `model.classes[index]`.
 
-        Clouds may have any unit and position: each goes through `prepare`, so that a cloud has the same prediction as
-        a file with its points. Normalised clouds, such as those of `PointSets`, do not change. Predictions use
-        evaluation mode and restore the mode afterwards.
+        Clouds may have any unit and position. `prepare` is applied to each cloud, so a cloud has the same prediction as
+        a file with its points. Clouds that are already normalised, such as those of `PointSets`, do not change. The
+        model predicts in evaluation mode; afterwards its mode is restored.
 
         Args:
-            points: one cloud [n, inputs], a batch [B, n, inputs], or a list of B clouds [n_i, inputs]; arrays or
-                tensors of any number type. At most `preparation.points` points of a cloud are used, chosen at random.
-                Or a file of a mesh or a cloud, a `Mesh` or one of trimesh, a `Cloud`, what `prepare` returns, or a list
-                of these; or `PointSets`.
-            mask: bool [B, n] of a batch, True at real points.
-            batch_size: clouds at a time; does not change the result beyond rounding.
+            points: one cloud [n, inputs], a batch [B, n, inputs], or a list of B clouds [n_i, inputs]: arrays or
+                tensors of any number type. If a cloud has more than `preparation.points` points, a random subset is
+                used. Also accepted: `PointSets`, the path of a mesh or a point cloud, a `Mesh` (also of trimesh), a
+                `Cloud`, a result of `prepare`, or a list of these.
+            mask: bool [B, n] for a batch, True at real points.
+            batch_size: number of clouds per batch; it changes results by rounding errors only.
             up: the upward axis of the shapes; see `pointset.data.prepare`.
 
         Returns:
-            int64 [B], B = 1 for one cloud: an array where arrays came in, else a tensor on the device of the first.
+            int64 [B], with B = 1 for one cloud: an array, or if a cloud is a tensor, a tensor on its device.
 
         Raises:
-            InputError: these are not clouds, or one of them has no point or is not finite; it is named.
+            InputError: the points are not clouds, or a cloud has no point or is not finite (the message names it).
         """
         self._warn_if_untrained(points)
         batches = prepared_batches(self, points, mask, batch_size, up)
@@ -143,7 +144,7 @@ class Classifier(nn.Module):
     ) -> Any:
         """Return probabilities of the classes, float32 [B, classes]: softmax(logits / temperature); see `predict`.
 
-        Out-of-distribution shapes can get large probabilities, too: `classify` reports low confidence for them.
+        Out-of-distribution shapes can have large probabilities, too; `classify` reports them with low confidence.
         """
         self._warn_if_untrained(points)
         probabilities = predict(self, prepared_batches(self, points, mask, batch_size, up)).probabilities
@@ -169,8 +170,8 @@ class Classifier(nn.Module):
         """Return the most likely class of each shape, as `pointset classify` prints it; see `predict`.
 
         Returns:
-            A row for each shape: its "name" (the path of a file), its "class", the "probability" of the class, and
-            "low_confidence", True if the shape may be of none of the classes or in another pose.
+            A dict for each shape: "name" (for a file, its path), "class", "probability" of the class, and
+            "low_confidence": True if the shape may be of none of the classes, or in another pose.
 
         Example:
             >>> pointset.load_model("isab16-pma.modelnet40-1024").classify(X[:1])[0].keys()
@@ -196,13 +197,13 @@ class Classifier(nn.Module):
 
 
 class SetClassifier(Classifier):
-    """logits = head(pool(encoder(X))): invariant to the order of the rows, for sets of any size.
+    """logits = head(pool(encoder(X))): invariant to the order of the points, for sets of any size.
 
     Attributes:
-        encoder: equivariant modules, called in turn as `module(X, mask)`; rows in, rows out.
-        pool: called as `pool(Z, mask)`; [B, n, d] to [B, k, d].
-        head: from the k pooled rows to logits [B, classes].
-        numbers: appends local features to the points; None for a model of coordinates and features alone.
+        encoder: permutation-equivariant modules, called in turn as `module(X, mask)`, which return one row per point.
+        pool: called as `pool(Z, mask)`; returns k pooled rows [B, k, d] for the encoded rows [B, n, d].
+        head: maps the k pooled rows to logits [B, classes].
+        numbers: appends local features to the points; None for a model without local features.
     """
 
     def __init__(
@@ -220,7 +221,7 @@ class SetClassifier(Classifier):
         self.numbers = numbers
 
     def with_numbers(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n width"]:
-        """Return the points with local features, if the model uses them and the points have none."""
+        """Return the points, with local features appended if the model uses them and the points have none."""
         return points if self.numbers is None else self.numbers.complete(points, mask)
 
     def encode(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n width"]:
@@ -230,21 +231,20 @@ class SetClassifier(Classifier):
         return self.encoder(points, mask)
 
     def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
-        """Return the pooled features of each set, concatenated: the input of the head. Points stay unchanged."""
+        """Return the concatenated pooled features of each set, the input of the head, for prepared points."""
         points, mask = checked_points(self, points, mask)
         return self.pool(self.encode(points, mask), mask).flatten(1)
 
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes] of prepared points.
 
-        Points are used as they are: give those of `PointSets` or `model.prepare(shape).points`; `predict` prepares
-        shapes in any unit. `mask` is True at real points; the values of padded rows have no effect. An empty set
-        (n = 0, or no True in its mask) pools to zeros, and its logits say nothing of a shape. One cloud [n, inputs]
-        gives logits [1, classes]. Arrays, whole numbers and other floating types are converted to the type of the
-        weights.
+        The points are not normalised: give those of `PointSets` or `model.prepare(shape).points`. (`predict` takes
+        shapes in any unit.) `mask` is True at real points; the values of padded rows have no effect. An empty set
+        (n = 0, or no True in its mask) is pooled to zeros, so its logits are meaningless. One cloud [n, inputs] gives
+        logits [1, classes]. Arrays, integers and other floating types are converted to the type of the weights.
 
         Raises:
-            InputError: the points are not [B, n, inputs] or [n, inputs], or the mask is not of these points.
+            InputError: the points are not [B, n, inputs] or [n, inputs], or the mask does not fit the points.
         """
         points, mask = checked_points(self, points, mask)
         logits = self.head(self.pool(self.encode(points, mask), mask))
@@ -264,7 +264,7 @@ class WholeClassifier(Classifier):
         return ranked(logits) if self.by_thresholds and not self.training else logits
 
     def embed_sets(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B width"]:
-        """Return an embedding of each set, for a baseline; see `SetClassifier.embed_sets`."""
+        """Return an embedding of each set by a baseline; see `SetClassifier.embed_sets`."""
         if not isinstance(self.model, Baseline):
             kind = type(self.model).__name__
             raise InputError(f"a {kind} has no embedding: use a model with an encoder and a pooling")
@@ -272,25 +272,25 @@ class WholeClassifier(Classifier):
 
 
 def ranked(logits: Float[Tensor, "B classes"]) -> Float[Tensor, "B classes"]:
-    """Return logits of ordered classes whose largest is that of the class with as many thresholds passed, t_k > 0.
+    """Return logits of ordered classes; the index of the largest one is the number of thresholds with a logit t_k > 0.
 
-    The logits t_k = z_k - z_(k - 1) of the thresholds are sorted, the largest first, and added up from 0: the sum grows
-    as long as they are positive. The share of two neighbours is exp(t_k).
+    The logits of the thresholds, t_k = z_k - z_(k - 1), are sorted in descending order. The logit of class c is the sum
+    of the c largest t_k, which grows as long as they are positive.
     """
     steps = logits.diff(dim=1).sort(dim=1, descending=True).values.cumsum(dim=1)
     return torch.cat([torch.zeros_like(logits[:, :1]), steps], dim=1)
 
 
 def count_parameters(model: nn.Module) -> int:
-    """Return the number of parameters, with the fitted numbers of baselines' heads."""
+    """Return the number of parameters, including the fitted values in the heads of baselines."""
     baselines = [module for module in model.modules() if isinstance(module, Baseline)]
     heads = sum(buffer.numel() for baseline in baselines for buffer in baseline.head.buffers())
-    return sum(parameter.numel() for parameter in model.parameters()) + heads - len(baselines)  # their device anchors
+    return sum(parameter.numel() for parameter in model.parameters()) + heads - len(baselines)  # device anchors
 
 
 def checked_points(model: Classifier, points: Any, mask: Any) -> tuple[Tensor, Tensor | None]:
-    """Return points [B, n, inputs] with zeros in padded rows and at least one row; raise an error with the shapes."""
-    # Mixed precision converts lower precision by itself; it leaves double precision alone.
+    """Return points [B, n, inputs], n >= 1, with zeros in padded rows; an InputError names wrong shapes."""
+    # Autocast converts lower precision, but not double precision.
     is_cast = isinstance(points, Tensor) and points.dtype in LOWER and torch.is_autocast_enabled(points.device.type)
     points, mask = as_sets(points, mask, model.widths, None if is_cast else next(model.parameters(), None))
     if points.shape[1] == 0:

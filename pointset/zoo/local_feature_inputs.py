@@ -1,4 +1,4 @@
-"""Local features as inputs of a network: computed for points without them, and standardised."""
+"""Local features as inputs of a network: computed if the points have none, and standardised."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -9,40 +9,40 @@ from pointset.data.local_features import WIDTHS, batch_local_features, rotate_lo
 from pointset.data.point_sets import PointSets
 
 LARGEST = 5.0
-"""Standard deviations to which local features are clipped."""
+"""Local features are clipped to this number of standard deviations."""
 MOST_SHAPES = 512
-"""Shapes whose points give mean and deviation of the features."""
+"""Maximum number of shapes from which mean and standard deviation of the features are computed."""
 
 
 class LocalFeatureInputs(nn.Module):
-    """Append local features to points, or standardise those that came with them.
+    """Append local features to points that have none, and standardise the local features.
 
-    In training, the features of a random share `dropout` of the sets are zeroed, and the others get normal noise: they
-    are exact on generated meshes, and a network that sees nothing else relies on more digits than scans have.
+    In training, all features of a set are zeroed with probability `dropout`, and normal noise is added to the others:
+    features of generated meshes are exact, so a network could rely on more digits than scans have.
 
     Attributes:
-        mean, deviation: [width], of the features over the points of the training shapes.
+        mean, deviation: [width], mean and standard deviation of each feature over the points of the training shapes.
     """
 
     mean: Tensor
     deviation: Tensor
 
     def __init__(self, kind: LocalFeatures, given: int, noise: float = 0.0, dropout: float = 0.0) -> None:
-        """Make inputs of a kind for points of `given` numbers (coordinates and features)."""
+        """Make inputs of one kind of local features, for points of `given` values (coordinates and point features)."""
         super().__init__()
         self.kind, self.given, self.width, self.noise, self.dropout = kind, given, WIDTHS[kind], noise, dropout
         self.register_buffer("mean", torch.zeros(self.width))
         self.register_buffer("deviation", torch.ones(self.width))
 
     def fit(self, features: Float[Tensor, "N width"]) -> None:
-        """Take mean and deviation of the features of points."""
+        """Compute mean and standard deviation from the features of N points."""
         self.mean = features.mean(dim=0)
         self.deviation = features.std(dim=0, correction=0).clamp(min=1e-3)
 
     def complete(
         self, points: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None
     ) -> Float[Tensor, "B n inputs"]:
-        """Return points with local features [B, n, given + width]: computed where the points are [B, n, given]."""
+        """Return points with local features [B, n, given + width], which are computed for points [B, n, given]."""
         if points.shape[2] != self.given:
             return points
         return torch.cat([points, batch_local_features(points[..., :3], self.kind, mask)], dim=2)
@@ -63,7 +63,7 @@ class LocalFeatureInputs(nn.Module):
 
 
 def fit_local_features(model: nn.Module, sets: PointSets) -> None:
-    """Standardise a new model's inputs by the local features of its training shapes; trained weights keep theirs."""
+    """Compute the mean and deviation of local features for a new model; a trained model keeps its own."""
     inputs = getattr(model, "numbers", None)
     if not isinstance(inputs, LocalFeatureInputs) or bool(inputs.mean.any()):
         return
@@ -74,10 +74,10 @@ def fit_local_features(model: nn.Module, sets: PointSets) -> None:
 
 
 def turn_inputs(model: nn.Module, turn: Tensor) -> None:
-    """Change a model, in place, into one that gives for X what it gave for X @ turn.T: exact, but for rounding.
+    """Change a model in place, so that its output for X is the former output for X @ turn.T, up to rounding.
 
-    Every layer that reads coordinates is linear, so the matrix [3, 3] goes into its weights. A rotation between upward
-    axes permutes local features, up to their sign, so that mean and deviation follow.
+    Every layer that reads coordinates is linear, so its weights are multiplied by the matrix [3, 3]. A rotation between
+    upward axes permutes local features and changes signs; mean and deviation are changed in the same way.
     """
     whole = turn
     if isinstance(numbers := getattr(model, "numbers", None), LocalFeatureInputs):

@@ -1,4 +1,4 @@
-"""Models from their names: `head(pool(encoder(X)))`; all poolings except pma share one head."""
+"""Models by name: `head(pool(encoder(X)))`. All poolings except pma have the same head."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,9 +30,9 @@ from pointset.zoo.pretrained import WEIGHTS, find_run, run_description, run_weig
 from pointset.zoo.registration import source_digests
 
 ENSEMBLE = "ensemble"
-"""Name of the specs that have members."""
+"""Name of a `Spec` with members."""
 ClassesLike = Any
-"""A whole number of any kind, names in a list or an array, or None."""
+"""An integer of any type, a list or an array of names, or None."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Spec:
     seed: int
     options: ModelOptions
     members: "tuple[Spec, ...]" = ()
-    """Of an ensemble: the classifiers whose log-probabilities it averages."""
+    """For an ensemble: the classifiers whose log-probabilities it averages."""
     pretrained: str = ""
-    """The trained model whose weights it began with."""
+    """Name or run folder of the trained model that gave the initial weights."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain data, for run.json."""
@@ -76,15 +76,15 @@ def create_model(
     Args:
         name: `encoder-pooling`, such as "isab16-pma" (see `list_models`), or the full name of a trained model, such as
             "isab16-pma.modelnet40-1024" (see `list_pretrained`).
-        classes: number of logits, or the names of the classes, which become `model.classes`; 40, or those of the
-            trained model, when None.
-        options: how it is built; the defaults when None. Options that the model does not use are ignored.
-        inputs: numbers per point.
-        seed: of the initial weights; global random state is neither used nor changed.
-        pretrained: True for the trained weights of this model, or their tag, such as "modelnet40-1024", or the folder
-            of a run; they come with the options of their training. With other classes the last layer is new, to be
-            fine-tuned with `fit`, but for classes of the same name.
-        changes: fields of `ModelOptions` by name, in place of those of `options`.
+        classes: number of classes, or their names, which become `model.classes`. None means 40, or for a trained model
+            its classes.
+        options: options of the model; the defaults when None. Options that the model does not use are ignored.
+        inputs: number of values per point.
+        seed: seed of the initial weights; global random state is neither used nor changed.
+        pretrained: True for the trained weights of this model, their tag, such as "modelnet40-1024", or the folder of a
+            run. The model then has the options of its training. For other classes, the last layer is new and has to be
+            trained with `fit`; only classes with the same name keep their weights.
+        changes: fields of `ModelOptions` by name, which replace those of `options`.
 
     Returns:
         A `Classifier`, called as `model(points [B, n, inputs], mask [B, n] or None) -> logits [B, classes]` with
@@ -92,8 +92,8 @@ def create_model(
         unit.
 
     Raises:
-        PointsetError: the name is unknown (the nearest ones are given) or names an aggregation that does not pool sets
-            (the reason is given), an option is unknown, or the weights are of a model with other options.
+        PointsetError: the name is unknown (the message has similar names) or names an aggregation that does not pool
+            sets (the message has the reason), an option is unknown, or the weights are of a model with other options.
 
     Example:
         >>> model = pointset.create_model("isab16-pma", classes=10, dim=64)
@@ -118,10 +118,10 @@ def create_model(
 
 
 def count_classes(classes: ClassesLike) -> tuple[int | None, list[str] | None]:
-    """Return the number of classes, and their names if they are given; None stays None.
+    """Return the number of classes and their names; None for what is not given.
 
     Raises:
-        PointsetError: it is neither a number nor names, or a name is repeated.
+        PointsetError: `classes` is neither a number nor names, or a name is repeated.
     """
     if classes is None or isinstance(classes, Integral):
         return classes if classes is None or isinstance(classes, bool) else int(classes), None
@@ -136,12 +136,12 @@ def load_model(name: str | Path) -> Any:
     """Return a trained model of the package, or the model of a finished run, in evaluation mode.
 
     Args:
-        name: a name of `list_pretrained`, such as "isab16-pma.modelnet40-1024", or the folder of a run.
+        name: a name in `list_pretrained()`, such as "isab16-pma.modelnet40-1024", or the folder of a run.
 
     Returns:
         A `Classifier`: `model.predict`, `predict_proba`, `classify` and `embed` take shapes in any unit and prepare
-        them as the training did; `model(points)` takes prepared points. `model.classes` are its classes,
-        `model.preparation` is how shapes become points, and `model.description` is the content of run.json.
+        them as in training; `model(points)` takes prepared points. `model.classes` has the names of the classes,
+        `model.preparation` describes how shapes become points, and `model.description` is the content of run.json.
 
     Raises:
         PointsetError: there is no such trained model, the folder is not a finished run, or its model is not from the
@@ -161,9 +161,9 @@ def load_trained(
     given: Mapping[str, Any] | None = None,
     seed: int | None = None,
 ) -> nn.Module:
-    """Return a trained model for its classes, or for others, with a new last layer; see `create_model`.
+    """Return a trained model for its own classes, or for other classes with a new last layer; see `create_model`.
 
-    `given` are options, which have to be those of the training; the seed None is that of the run.
+    Options in `given` must be equal to those of the training. The seed None means the seed of the run.
     """
     folder = find_run(name)
     weights, run, file = run_weights(folder), run_description(folder), folder / "run.json"
@@ -199,7 +199,7 @@ def load_trained(
 def _with_new_classes(
     model: Classifier, weights: Mapping[str, Tensor], wanted: Sequence[str], known: Sequence[str]
 ) -> dict[str, Tensor]:
-    """Return the weights with the model's own last layer, but for those of the classes that both have, by name."""
+    """Return the trained weights with the model's new last layer, in which known classes have their trained weights."""
     if not isinstance(model, SetClassifier):
         raise PointsetError("only models with an encoder and a pooling can be fine-tuned for other classes")
     layer, shared = f"head.{len(list(model.head.children())) - 1}.", [name for name in wanted if name in known]
@@ -219,7 +219,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
 
 
 def set_preparation(model: nn.Module, classes: Sequence[str], preparation: Preparation) -> None:
-    """Give a model the preparation of its training sets, and a zoo model their classes, for predictions."""
+    """Set the preparation of a model to that of its training sets, and for a zoo model also the classes."""
     if not isinstance(model, Classifier):
         model.preparation = preparation  # type: ignore[assignment]
     else:
@@ -229,14 +229,14 @@ def set_preparation(model: nn.Module, classes: Sequence[str], preparation: Prepa
 
 
 def spec_of(described: Mapping[str, Any]) -> Spec:
-    """Return the spec that run.json has under "model"."""
+    """Return the spec from the entry "model" of run.json."""
     options = ModelOptions.from_dict(described["options"])
     members = tuple(map(spec_of, described.get("members", ())))
     return Spec(described["name"], described["classes"], described["inputs"], described["seed"], options, members)
 
 
 def build_model(spec: Spec) -> nn.Module:
-    """Build what a `Spec` describes; see `create_model`."""
+    """Build the model that a `Spec` describes; see `create_model`."""
     if spec.members:
         return ensemble_of([build_model(member) for member in spec.members])
     check("name", spec.name, str)
@@ -268,7 +268,7 @@ def create_for(
     seed: int = 0,
     pretrained: bool | str | Path | None = None,
 ) -> nn.Module:
-    """Build a model by name for the classes and the numbers per point of sets; see `create_model`."""
+    """Build a model by name for the classes and the inputs of these sets; see `create_model`."""
     return create_model(name, sets.classes, options, inputs=sets.inputs, seed=seed, pretrained=pretrained)
 
 
@@ -291,7 +291,7 @@ def _with_head(encoder: Builder, pooling: Builder, spec: Spec) -> nn.Module:
         layers = Encoder([layers])
     width = shape_of(layers, inputs)[-1] if pooling.any_width else options.dim
     pool = pooling.build(options, width)
-    pooled = math.prod(pooled_shape(pooling, pool, width))  # width of the pooled vectors, side by side
+    pooled = math.prod(pooled_shape(pooling, pool, width))  # width of the concatenated pooled vectors
     first = options.dropout_rate if options.pooled_dropout is None else options.pooled_dropout
     dim, norm = options.head_dim or options.dim, options.head_norm
     head: list[nn.Module] = [nn.Flatten(), Dropout(first)]
@@ -304,13 +304,13 @@ def _with_head(encoder: Builder, pooling: Builder, spec: Spec) -> nn.Module:
 
 
 def shape_of(module: nn.Module, width: int, rows: int = 1) -> list[int]:
-    """Return the shape of a module's output for rows of this width, by default one."""
+    """Return the shape of a module's output for a set of `rows` rows of this width."""
     with torch.no_grad(), in_evaluation_mode(module):
         return list(module(torch.zeros(1, rows, width), None).shape)
 
 
 def pooled_shape(pooling: Builder, pool: nn.Module, width: int) -> list[int]:
-    """Return the shape of one pooled set; a PointsetError if a user-defined pooling takes no mask or does not pool."""
+    """Return the shape of one pooled set; a PointsetError if a user-defined pooling has no mask or does not pool."""
     if not any(member.entry.user_defined for member in pooling.members):
         return shape_of(pool, width)
     try:

@@ -1,6 +1,6 @@
-"""Names of models: `encoder-pooling`, as in "isab16-pma", or of a whole model, as in "pointnet".
+"""Names of models: `encoder-pooling`, such as "isab16-pma", or the name of a whole model, such as "pointnet".
 
-Encoders and poolings are those of the registry (`pointset.nn.registry`), with user-defined ones.
+Encoders and poolings are those in the registry (`pointset.nn.registry`), which includes user-defined ones.
 """
 
 import dataclasses
@@ -23,25 +23,25 @@ from pointset.zoo.options import ModelOptions
 
 OPTIONS = {*ModelOptions.option_names()}
 POOL_ATTENTION = {field.name for field in dataclasses.fields(AttentionOptions)} | {"pool_weights"}
-"""Options of PMA's attention. The other blocks have no coverage, and no weights apart from those of the model."""
+"""Options of the attention in PMA. Other attention blocks do not use `coverage` and `pool_weights`."""
 ATTENTION = POOL_ATTENTION - {"coverage", "pool_weights"}
 HIDDEN_LAYER = {"head_dim", "head_norm"}
 """Options of the head's hidden layer."""
 LOCAL_FEATURES = {"local_features", "local_feature_noise", "local_feature_dropout"}
 CLASSIFIER = HIDDEN_LAYER | LOCAL_FEATURES | {"pooled_dropout"}
-"""Options of the head and the inputs of a classifier: other tasks have other heads and inputs."""
+"""Options of the head and the inputs of a classifier; models for other tasks do not use them."""
 PAPERS = {"settransformer": "isab16-pma", "deepset": "rff-max", "pointnet": "pointnet"}
-"""The usual names of networks, by their first letters, and ours."""
+"""First letters of usual names of networks, and the names in this package."""
 _LOADED = set[Path]()
 """Files of POINTSET_MODULES that were imported."""
 ROW = re.compile(r"(?P<encoder>\S+?)(-(?P<statistic>max|mean))? \+ (?P<pooling>\S+)")
 
 
 def list_models() -> list[str]:
-    """The standard model names: every encoder with every pooling, and pointnet and dgcnn.
+    """Return the standard model names: every encoder with every pooling, and pointnet and dgcnn.
 
-    Any number of inducing points (`isab32-max`) or seeds (`sab-pma4`) works too, and so do any poolings joined by `+`
-    (`isab16-max+pma`) and any aggregation of torch-geometric that pools a set (`isab16-aggr.mean`; see
+    Other numbers of inducing points (`isab32-max`) or seeds (`sab-pma4`) are allowed, too, and poolings can be joined
+    by `+` (`isab16-max+pma`). Aggregations of torch-geometric that pool a set are poolings (`isab16-aggr.mean`; see
     `pointset.nn.pooling.aggregation`).
 
     Returns:
@@ -55,7 +55,7 @@ def list_models() -> list[str]:
 
 
 def parse_name(name: str) -> tuple[Builder, ...]:
-    """The encoder and the pooling of a model, or the whole model."""
+    """Return the builders of the encoder and the pooling of a model, or the builder of a whole model."""
     load_files()
     if whole := registry.find_builder("model", name) or registry.find_builder("baseline", name):
         return (whole,)
@@ -77,7 +77,7 @@ def parse_name(name: str) -> tuple[Builder, ...]:
 
 
 def used_options(name: str) -> set[str]:
-    """The fields of `ModelOptions` that change a model of this name."""
+    """Return the names of the fields of `ModelOptions` that this model uses."""
     _, *others = builders = parse_name(name)
     used = {"dim", "dropout", "pooled_dropout", *LOCAL_FEATURES} if others else set[str]()
     used |= HIDDEN_LAYER if others and others[0].head == "hidden" else set()
@@ -91,9 +91,9 @@ def used_options(name: str) -> set[str]:
 
 
 def zoo_name(row: str) -> str:
-    """Model name of a row of a table: "ISAB16 + PMA" is isab16-pma; a name stands for itself.
+    """Return the model name of a table row: isab16-pma for "ISAB16 + PMA"; a model name is returned unchanged.
 
-    "rFFp-max + max" says that its layers subtract the maximum, which depends on the pooling alone: it is rffp-max.
+    "rFFp-max + max" (layers that subtract the maximum) is rffp-max, because the pooling decides what rFFp subtracts.
     """
     if not (match := ROW.fullmatch(row)):
         parse_name(row)
@@ -110,7 +110,7 @@ def zoo_name(row: str) -> str:
 
 
 def load_files() -> None:
-    """Import the files that POINTSET_MODULES names, once: they register user-defined encoders and poolings."""
+    """Import each file in POINTSET_MODULES once; the files register user-defined encoders and poolings."""
     for file in filter(None, os.environ.get("POINTSET_MODULES", "").split(os.pathsep)):
         if (path := Path(file).resolve()) in _LOADED:
             continue

@@ -1,4 +1,4 @@
-"""How a model is built, as data. This module does not import torch, so that `pointset --help` is fast."""
+"""Options of a model. This module does not import torch, so that `pointset --help` is fast."""
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields, replace
@@ -36,14 +36,15 @@ OF_ATTENTION = [field.name for field in fields(AttentionOptions)]
 class ModelOptions(Checked):
     """Options of a model of the zoo, apart from its name and its classes.
 
-    The defaults, except `initial`, are those of the Set Transformer authors. `create_model`, TOML files and flags also
-    take the fields of `attention` by name, as in `heads=8`.
+    The defaults, except `initial`, are those of the Set Transformer authors. In `create_model`, TOML files and flags,
+    the fields of `attention` can be given by name, such as `heads=8`.
 
-    Two forms of the MAB are published, so results should name the form: `form="reference"` is the authors' released
-    code, `form="paper"` the equations of arXiv 1810.00825. Both divide logits by sqrt(d); `scale="head"` divides them
-    by sqrt(d / heads), as most transformers do. With the initialisation of the released code (`initial="xavier"`), all
-    inducing points are nearly equal at first: the mean total variation distance between the attention weights of 16
-    inducing points is 0.0006 (of at most 1); with `initial="normal"` it is 0.027.
+    Two forms of the attention block (MAB) are published, so results should name the form: `form="reference"` is the
+    authors' released code, and `form="paper"` has the equations of arXiv 1810.00825. In both forms, logits are divided
+    by sqrt(d); with `scale="head"`, they are divided by sqrt(d / heads), as in most transformers. With the
+    initialisation of the released code (`initial="xavier"`), the inducing points are nearly equal before training: the
+    mean total variation distance (at most 1) between the attention weights of 16 inducing points is 0.0006. With
+    `initial="normal"`, it is 0.027.
 
     Example:
         >>> options = pointset.ModelOptions(dim=64, attention=pointset.nn.AttentionOptions(heads=8))
@@ -52,8 +53,8 @@ class ModelOptions(Checked):
     """
 
     attention: Annotated[AttentionOptions, Parameter(name="*")] = RELEASED
-    """Options of the attention blocks; see `pointset.nn.AttentionOptions`. The encoders rff, rffp and dumlp use its
-    `norm`, too."""
+    """Options of the attention blocks; see `pointset.nn.AttentionOptions`. The encoders rff, rffp and dumlp use the
+    field `norm`, too."""
 
     dim: Annotated[Width, COMMON] = 256
     """Width d of every layer."""
@@ -67,11 +68,10 @@ class ModelOptions(Checked):
     layers: Depth | None = None
     """Number of encoder layers. None means the published number (rff 4, rffp 3, sab 2, isab 2, dumlp 2)."""
     dropout: Share | None = None
-    """Dropout rate before PMA, on the pooled vectors and after the hidden layer of the head. None means 0.5 from width
-    256 on, as published, and `dim` / 512 below."""
+    """Dropout rate before PMA, on the pooled vectors and after the hidden layer of the head. None means the published
+    rate 0.5 if `dim` is at least 256, and otherwise `dim` / 512."""
     pooled_dropout: Share | None = None
-    """Dropout on the pooled vectors. None means the rate of `dropout`, as published. If the head has a hidden layer,
-    `dropout` is the rate after that layer."""
+    """Dropout rate on the pooled vectors alone. None means the rate of `dropout`, as published."""
     pool_seeds: SeedSource = "trained"
     """Seeds of PMA: "trained" vectors, or linear functions of the "mean" or the "max" of each feature over the set."""
     initial: InitialName = "normal"
@@ -81,7 +81,7 @@ class ModelOptions(Checked):
     """Layers between PMA and the last linear layer: "released" adds a SAB if there are several seeds, as in the
     published runs; "rff" computes rFF(SAB(PMA_k(Z))) for any number of seeds (arXiv 1810.00825, eq. 15)."""
     head_dim: Width | None = None
-    """Width of the hidden layer of the head, which all poolings but PMA have. None means `dim`."""
+    """Width of the hidden layer of the head, for all poolings except PMA. None means `dim`."""
     head_norm: HeadNormName = "none"
     """Norm of the hidden layer of the head, before its activation: "none", "layer" or "batch"."""
     pool_weights: Weightings | None = None
@@ -95,12 +95,12 @@ class ModelOptions(Checked):
 
     @property
     def dropout_rate(self) -> float:
-        """The rate of the dropout; if it is None, the default for the width."""
+        """The dropout rate: the default for the width if `dropout` is None."""
         return min(0.5, self.dim / 512) if self.dropout is None else self.dropout
 
     @property
     def block_attention(self) -> AttentionOptions:
-        """Options of all attention blocks but PMA, without coverage."""
+        """Options of all attention blocks except PMA: those without coverage."""
         return self.attention.changed({"coverage": "none"})
 
     @property
@@ -110,25 +110,25 @@ class ModelOptions(Checked):
 
     @classmethod
     def flat_fields(cls) -> list[Field[Any]]:
-        """The fields of `AttentionOptions` and the other fields: flags and `create_model` take their names."""
+        """Return the fields of `AttentionOptions` and the other fields, which are flags and arguments by name."""
         return [*fields(AttentionOptions), *(field for field in fields(cls) if field.name != "attention")]
 
     @classmethod
     def option_names(cls) -> list[str]:
-        """The names that `changed` takes."""
+        """Return the names that `changed` accepts."""
         return [field.name for field in cls.flat_fields()]
 
     def flat(self) -> dict[str, Any]:
-        """The values of `flat_fields` by name."""
+        """Return the values of `flat_fields` by name."""
         return {**vars(self.attention), **{name: value for name, value in vars(self).items() if name != "attention"}}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Build from a mapping, such as a table of TOML or JSON; see `changed`."""
+        """Return the options in a mapping, such as a table of TOML or JSON; see `changed`."""
         return cls().changed(values)
 
     def changed(self, values: Mapping[str, Any]) -> Self:
-        """A copy with other values, by the names of fields, those of `attention` included; see `Checked.changed`."""
+        """Return a copy with other values by field name, including fields of `attention`; see `Checked.changed`."""
         attention = values.get("attention", self.attention)
         if isinstance(attention, Mapping):
             attention = self.attention.changed(attention)
@@ -144,7 +144,7 @@ class ModelOptions(Checked):
         return fields if weights is None else fields | {"pool_weights": as_functions(weights)}
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain data for JSON; raises a PointsetError for a weights function without a name."""
+        """Return the fields as plain data for JSON; a PointsetError if a weights function has no name."""
         names = None if self.pool_weights is None else names_of("pool_weights", self.pool_weights)
         return super().as_dict() | {"attention": self.attention.as_dict(), "pool_weights": names}
 

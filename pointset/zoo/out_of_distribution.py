@@ -1,17 +1,17 @@
 """Out-of-distribution shapes: the distance of a shape to the training shapes of a model.
 
-A classifier that was trained on furniture gives an airplane a confident class of furniture. What the last layer gets of
-the airplane, however, is far from what it got of the training shapes: the distance d is the Mahalanobis distance to
-the nearest class mean under one covariance for all classes (Lee et al., arXiv 1807.03888, of the last layer alone and
-without their change of the input). The covariance is s^2 I plus a part of low rank, as in probabilistic principal
-component analysis (Tipping and Bishop 1999), so that the statistics of a model take less than 100 kB:
+A classifier of furniture can predict a class of furniture for an airplane with a large probability. However, the input
+x of its last layer is then far from the inputs for training shapes. The distance d of a shape is the Mahalanobis
+distance of x to the nearest class mean m_c, with one covariance for all classes (Lee et al., arXiv 1807.03888, for the
+last layer only and without their perturbation of the input). The covariance is s^2 I plus a matrix of low rank, as in
+probabilistic principal component analysis (Tipping and Bishop 1999), so the statistics of a model take less than 100
+kB:
 
     d^2(x) = min_c |x - m_c|^2 - |W^T (x - m_c)|^2, divided by its median over held-out training shapes
 
-with orthogonal columns of W [width, k], shorter than 1: the directions in which training shapes of a class differ. A
-prediction needs a probability of 50 % times max(1, d), or it has low confidence: beyond d = 2 every shape is out of
-distribution.
-scripts/experiments/out_of_distribution.py computes the statistics and measures what they detect.
+The columns of W [width, k] are orthogonal and shorter than 1: they are the directions in which training shapes of a
+class differ. A prediction has low confidence if its probability is less than 50 % times max(1, d), which is every
+prediction with d > 2. scripts/experiments/out_of_distribution.py computes the statistics and measures what they detect.
 """
 
 from dataclasses import dataclass
@@ -26,34 +26,34 @@ from pointset.runs import records
 from pointset.zoo.pretrained import REINSTALL
 
 FILE = "out_of_distribution.safetensors"
-"""Beside the weights."""
+"""File name of the statistics, in the folder of the weights."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingDistribution:
-    """Class means and the covariance of training shapes, to which shapes have a distance."""
+    """Class means and covariance of the training shapes, from which the distance of a shape is computed."""
 
     means: Float[Tensor, "classes width"]
-    """Of the embeddings of each class's training shapes; an embedding is the input of the model's last linear layer."""
+    """Mean of each class's training shapes at the input of the model's last linear layer."""
     directions: Float[Tensor, "width k"]
     """W: eigenvectors u of the covariance with eigenvalues l > s^2, times sqrt(1 - s^2 / l)."""
     median: float
-    """Of the squared distances of held-out training shapes, before the division by it."""
+    """Median of the squared distances of held-out training shapes, by which squared distances are divided."""
 
     def distances(self, embeddings: Float[Tensor, "N width"]) -> Float[Tensor, " N"]:
-        """Return the distance d of each shape, in double precision on the CPU; 1 is typical of held-out shapes."""
+        """Return the distance d of each shape, in double precision on the CPU; held-out shapes have the median 1."""
         X, M, W = (tensor.detach().cpu().double() for tensor in (embeddings, self.means, self.directions))
         squares = torch.cdist(X, M).square() - torch.cdist(X @ W, M @ W).square()
         return (squares.amin(dim=1).clamp(min=0) / self.median).sqrt()
 
     def save(self, folder: Path) -> None:
-        """Write the statistics beside a model's weights, in 16 bits."""
+        """Write the statistics in 16 bits to the folder of a model's weights."""
         arrays = {"means": self.means.half(), "directions": self.directions.half().contiguous()}
         records.write(folder / FILE, save(arrays | {"median": torch.tensor(self.median)}))
 
 
 def load_distribution(folder: Path) -> TrainingDistribution | None:
-    """Return the statistics beside the weights of a trained model of the package; None if it has none."""
+    """Return the statistics in the folder of a trained model of the package, or None."""
 
     def parse(content: bytes) -> TrainingDistribution:
         arrays = load(content)

@@ -1,6 +1,7 @@
 """From sets to predictions: `predict` for classes, `embed_rows` for embeddings.
 
-They take `PointSets`, or batches: `prepared_batches` prepares a user's clouds, `padded_batches` takes prepared ones.
+Both take `PointSets` or batches. `prepared_batches` makes batches of a user's clouds, and `padded_batches` of clouds
+that are prepared.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,20 +23,22 @@ from pointset.inputs import InputError, as_sets, call_model
 from pointset.nn.layers import in_evaluation_mode
 
 LEAST_PROBABILITY = 0.5
-"""A prediction has low confidence if its probability is smaller: that of the other classes together is larger."""
+"""A prediction with a smaller probability has low confidence: the other classes together are more probable."""
 SETS_AT_ONCE = 64
-"""Sets in a batch."""
+"""Default number of sets per batch."""
 ROWS_AT_ONCE = 2**14
-"""Rows of the sets that go through a model together in evaluation on a CPU: what a layer writes stays in the cache.
-Sixteen sets of 1,024 points at a time take 0.6 to 0.9 of the time of 64, with ISABs 0.97."""
+"""Maximum number of rows (points) per call of a model in evaluation on a CPU, so that the outputs of a layer stay in
+the CPU cache. With 16 sets of 1,024 points per call, evaluation takes 0.6 to 0.9 of the time with 64; with ISABs,
+0.97."""
 MOST_ROWS, MOST_PAIRS = 2**16, 10**8
-"""Most rows, and pairs of rows, in a batch of clouds of several sizes: a model may keep something of each pair."""
+"""Maximum numbers of rows and of pairs of rows in a batch of clouds of different sizes: models may store all pairs."""
 
 Clouds = Any
-"""[n, d], [B, n, d], or a list or an array of objects of B clouds [n_i, d]: arrays or tensors of numbers. Or all that
-`pointset.data.prepare` takes, such as the path of a file, or a list of it; or `PointSets`."""
+"""Arrays or tensors [n, d], [B, n, d], or a list or an object array of B clouds [n_i, d]. Or any argument of
+`pointset.data.prepare`, such as the path of a file, or a list of these; or `PointSets`."""
 Sets = PointSets | Iterable[tuple[Any, ...]]
-"""`PointSets`, whose fixed subsets are taken; or batches of prepared sets: points [b, n, d], their mask, anything."""
+"""`PointSets`, of which the fixed subsets are used; or batches of prepared sets: tuples of points [b, n, d], mask and
+any further elements."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +46,18 @@ class Prediction:
     """Predictions for N sets."""
 
     logits: Float[Tensor, "N classes"]
-    """float32, on the device of the model."""
+    """Logits in float32, on the device of the model."""
     temperature: float = 1.0
     """Probabilities are softmax(logits / temperature)."""
     last_rows: Float[Tensor, "N width"] | None = None
-    """The input of the model's last linear layer, if it was requested and there is such a layer."""
+    """The input of the model's last linear layer; None if it was not requested or there is no such layer."""
     distances: Float[Tensor, " N"] | None = None
-    """Distance of each set to the training shapes, see `pointset.zoo.out_of_distribution`: 1 is typical of held-out
-    shapes, above 2 is out of distribution. None if the model has no statistics of its training shapes."""
+    """Distance of each set to the training shapes (see `pointset.zoo.out_of_distribution`): 1 is typical of held-out
+    shapes, more than 2 is out of distribution. None if the model has no statistics of its training shapes."""
 
     @property
     def low_confidence(self) -> Bool[ndarray, " N"]:
-        """True where the likeliest class has a probability below 50 %, times the distance if that is above 1."""
+        """True where the largest probability is less than 50 % (times the distance, if the distance is above 1)."""
         factors = 1.0 if self.distances is None else self.distances.numpy().clip(min=1)
         return self.probabilities.max(axis=1, initial=0.0) < LEAST_PROBABILITY * factors
 
@@ -70,7 +73,7 @@ def predict(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE, las
     Args:
         model: called as `model(points [B, n, d], mask) -> logits [B, classes]`.
         sets: `PointSets`, or batches.
-        batch_size: of `PointSets`; does not change the result beyond rounding.
+        batch_size: number of sets per batch of `PointSets`; it changes results by rounding errors only.
         last_rows: also return the input of the last linear layer.
 
     Example:
@@ -93,7 +96,7 @@ def predict(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE, las
 
 
 def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) -> Float[Tensor, "N d"]:
-    """Return the embeddings of sets by `model.embed_sets`, float32 on the model's device; see `predict`."""
+    """Return the embeddings that `model.embed_sets` computes, float32 on the model's device; see `predict`."""
     embed: Any = getattr(model, "embed_sets", None)
     if embed is None:
         raise InputError(f"a {type(model).__name__} has no embedding: use a model with an encoder and a pooling")
@@ -103,7 +106,7 @@ def embed_rows(model: nn.Module, sets: Sets, *, batch_size: int = SETS_AT_ONCE) 
 def prepared_batches(
     model: Any, clouds: Clouds, mask: Any = None, batch_size: int = SETS_AT_ONCE, up: str | None = None
 ) -> Sets:
-    """Return batches of a user's clouds, each prepared by the model; `PointSets` stay unchanged."""
+    """Return batches of a user's clouds, which `model.prepare` prepares; `PointSets` are returned unchanged."""
     if isinstance(clouds, PointSets):
         if up is not None:
             raise InputError("up is not for PointSets, whose shapes were rotated when they were loaded: leave it out")
@@ -124,7 +127,7 @@ def prepared_batches(
 
 
 def padded_batches(clouds: Iterable[Tensor], batch_size: int = SETS_AT_ONCE) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Yield padded batches of clouds [n_i, d] of one type, within `MOST_ROWS` rows and `MOST_PAIRS` pairs of rows."""
+    """Yield padded batches of clouds [n_i, d] with at most `MOST_ROWS` rows and `MOST_PAIRS` pairs of rows."""
     batch: list[Tensor] = []
     for cloud in clouds:
         sets, largest = len(batch) + 1, max(map(len, [*batch, cloud]))
@@ -137,7 +140,7 @@ def padded_batches(clouds: Iterable[Tensor], batch_size: int = SETS_AT_ONCE) -> 
 
 
 def as_given(values: Tensor, clouds: Clouds) -> Any:
-    """Return a result [B, ...] as an array; if one of the clouds is a tensor, as a tensor on its device."""
+    """Return a result [B, ...] as an array, or if one of the clouds is a tensor, as a tensor on its device."""
     clouds = clouds if isinstance(clouds, Sequence | ndarray) else [clouds]
     tensor = next((cloud for cloud in clouds if isinstance(cloud, Tensor)), None)
     return values.cpu().numpy() if tensor is None else values.to(tensor.device)
@@ -157,7 +160,7 @@ def _results(
 
 
 def list_clouds(clouds: Clouds, mask: Any, inputs: int) -> Sequence[Any]:
-    """Return a list of clouds; of a batch with a mask the real points."""
+    """Return a list of clouds; for a batch with a mask, each cloud has its real points only."""
     if isinstance(clouds, ndarray) and clouds.dtype.kind == "O" and clouds.ndim == 1:
         clouds = list(clouds)
     if is_one_shape(clouds):
@@ -178,7 +181,7 @@ def list_clouds(clouds: Clouds, mask: Any, inputs: int) -> Sequence[Any]:
 def _in_pieces(
     compute: Callable[[Tensor, Tensor | None], list[Tensor]], points: Tensor, mask: Tensor | None
 ) -> list[Tensor]:
-    """Return the results for sets [B, n, d], computed a few at a time; sets of several sizes are sorted by size."""
+    """Return the results for sets [B, n, d], computed for a few sets at a time; sets with a mask are sorted by size."""
     most = ROWS_AT_ONCE if points.device.type == "cpu" else MOST_ROWS
     if mask is None:
         each = [compute(piece, None) for piece in points.split(max(1, most // max(1, points.shape[1])))]
@@ -199,7 +202,7 @@ def _in_pieces(
 
 @contextmanager
 def last_inputs(model: nn.Module, record: bool) -> Iterator[list[Tensor]]:
-    """Record the input [b, width] of the last linear layer, torch-geometric's included, inside this block."""
+    """Record the inputs [b, width] of the last linear layer (of torch or torch-geometric) inside this block."""
     rows: list[Tensor] = []
     weights = {layer: vars(layer).get("_parameters", {}).get("weight") for layer in model.modules() if record}
     linear = [layer for layer, weight in weights.items() if weight is not None and weight.dim() == 2]

@@ -1,7 +1,7 @@
-"""Trained models: folders of runs, and those in the package, which have a card beside the weights.
+"""Trained models: folders of runs, and the trained models of the package, whose folders also have a card.
 
-A name in the package consists of the model, a dot, and the training data: "isab16-pma.modelnet40-1024". Every function
-that takes the folder of a run also takes such a name.
+The name of a trained model of the package consists of the model, a dot, and the training data:
+"isab16-pma.modelnet40-1024". Every function that takes the folder of a run also takes such a name.
 """
 
 import difflib
@@ -52,7 +52,7 @@ class _Recipe(TypedDict):
 
 
 class RunDescription(TypedDict):
-    """What the run.json of a model of the zoo has at least."""
+    """Required content of run.json for a model of the zoo."""
 
     model: _Model
     data: _Data
@@ -72,27 +72,27 @@ class TestedAccuracy(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainedCard(Checked):
-    """Facts about a trained model beyond run.json (model, options, data, classes, recipe, commit, seed)."""
+    """Facts about a trained model in addition to run.json (model, options, data, classes, recipe, commit, seed)."""
 
     title: Text
     data: Text
     """Name of the card of its training dataset."""
     parameters: Count
     multiply_adds: Count
-    """Multiply-adds for a set of 1,024 points."""
+    """Number of multiply-adds for a set of 1,024 points."""
     accuracy: Mapping[str, TestedAccuracy] = field(default_factory=dict)
     """Accuracy on the official test split, by points per set."""
     deciding: Count | None = None
-    """Median size of the exact support, of 1,024 points; None if every point has a weight."""
+    """Median number of points (of 1,024) with non-zero pooling weight; None if all points have non-zero weight."""
     temperature: Positive
-    """Logits are divided by this before the softmax, for shapes like those of training; fitted on the validation
-    split."""
+    """Logits are divided by this temperature before the softmax. It is fitted on the validation split."""
     corruption_errors: Mapping[str, float] = field(default_factory=dict)
-    """Mean over five severities, by corruption of ModelNet40-C; "clean" is without any, `points` the size of sets."""
+    """Mean error over five severities, by corruption of ModelNet40-C. "clean" is the error without a corruption, and
+    `points` the number of points per set."""
     low_confidence: Mapping[str, float] = field(default_factory=dict)
-    """By set of shapes: share with low confidence."""
+    """Share of shapes with low confidence, by dataset."""
     calibration_error: Mapping[str, float] = field(default_factory=dict)
-    """By set of shapes: mean difference of probability and accuracy, in 15 bins of probability."""
+    """Expected calibration error by dataset: mean difference of probability and accuracy over 15 bins."""
     failures: tuple[Text, ...] = ()
     """Known weaknesses."""
     command: Text
@@ -102,20 +102,20 @@ class PretrainedCard(Checked):
 
 
 def list_pretrained() -> list[str]:
-    """Names of the trained models in the package, sorted.
+    """Return the names of the trained models of the package, sorted.
 
     Returns:
-        Names for `load_model` and `create_model`; the part after the dot is their tag.
+        Names for `load_model` and `create_model`. The part of a name after the dot is the tag.
     """
     return sorted(file.parent.name for file in FOLDER.glob("*/card.toml"))
 
 
 def trained_name(name: str, pretrained: bool | str | Path | None) -> str | Path:
-    """Return the name or the run folder of the trained model that `create_model` is asked for; "" for an untrained one.
+    """Return the name or the run folder of the trained model for `create_model`; "" for an untrained model.
 
     Args:
-        name: name of a model, or of a trained model with its tag.
-        pretrained: tag of the weights, or the folder of a run; True takes "modelnet40-1024" if the model has it.
+        name: name of a model, or name of a trained model with its tag.
+        pretrained: tag of the weights, or the folder of a run. True means "modelnet40-1024" if the model has this tag.
     """
     if not isinstance(pretrained, bool | str | Path | None):
         raise PointsetError(f"pretrained must be True, a tag or the folder of a run, got {quoted(pretrained)}")
@@ -178,8 +178,8 @@ def run_description(folder: Path) -> dict[str, Any]:
 
 
 def run_weights(folder: Path) -> "dict[str, Tensor]":
-    """Return the weights of a finished run by name; those of the package are in 16 bits."""
-    from safetensors.torch import load as load_tensors  # not needed to list what there is
+    """Return the weights of a finished run by name; weights in the package are in 16 bits."""
+    from safetensors.torch import load as load_tensors  # not needed to list models
 
     begun = ("run.json", "selection.json")  # a model selection writes the second first
     if not any((folder / name).exists() for name in begun):
@@ -190,5 +190,5 @@ def run_weights(folder: Path) -> "dict[str, Tensor]":
 
 
 def remedy_of(folder: Path) -> str:
-    """Return what to do with a damaged run, or one that does not fit this installation."""
+    """Return the remedy for a run that is damaged or does not fit this installation, for messages."""
     return REINSTALL if folder.parent == FOLDER else f"move {folder} away and run the same again"

@@ -28,21 +28,21 @@ BASES: dict[str, type] = {"encoder": Encoder, "pooling": Pooling}
 
 
 def register_pooling(name: str, *, listed: str = "") -> Callable[[T], T]:
-    """Register a user-defined pooling: its name then works with every encoder, like those of the package.
+    """Register a user-defined pooling. Its name can then be combined with every encoder, as for other poolings.
 
-    The same class registered again replaces it, as when a cell of a notebook is run again. `check_symmetry`
-    tests a pooling. The command line imports the files that the environment variable POINTSET_MODULES names.
+    A class can be registered again, for example if a cell of a notebook is run again: it replaces the former class. Use
+    `check_symmetry` to test a pooling. The command line imports the files in the environment variable POINTSET_MODULES.
 
     Args:
-        name: lower case, without hyphens or +: "mine" gives the models rff-mine, isab16-mine, isab16-mine+max, ... It
-            may have a number as its argument: "low<k>", or "low[<k>]" with 1 as the default.
-        listed: the name in `list_models`; needed if the argument is.
+        name: a name in lower case without hyphens or +: "mine" gives the models rff-mine, isab16-mine, isab16-mine+max,
+            ... The name may have a number as argument: "low<k>", or "low[<k>]" if 1 is the default.
+        listed: the name in `list_models`; required if the argument is required.
 
     Returns:
-        A decorator, which returns the class: a subclass of `pointset.nn.Pooling`. The constructor is called with the
-        number in the name; a class that needs more has a classmethod `build(options, width)`, called with the options
-        of the model and the width of the rows. Class attributes such as `export = True` say what it can do; see
-        `pointset.nn.Pooling`.
+        A decorator for a subclass of `pointset.nn.Pooling`, which returns the class. The constructor is called with the
+        number in the name. If a class needs more, give it a classmethod `build(options, width)`, which is called with
+        the options of the model and the width of the rows. Class attributes such as `export = True` describe what the
+        pooling supports; see `pointset.nn.Pooling`.
 
     Raises:
         PointsetError: the name is taken, or the class is not a pooling.
@@ -69,15 +69,15 @@ def register_pooling(name: str, *, listed: str = "") -> Callable[[T], T]:
 
 
 def register_encoder(name: str, *, listed: str = "") -> Callable[[T], T]:
-    """Register a user-defined encoder: its name then works with every pooling, as in mine-max or mine-pma.
+    """Register a user-defined encoder. Its name can then be combined with every pooling, as in mine-max or mine-pma.
 
     Args:
         name, listed: see `register_pooling`.
 
     Returns:
-        A decorator, which returns the class: a subclass of `pointset.nn.Encoder`. The constructor is called with the
-        inputs per point, the width of its rows and the number in the name; a class that needs more has a classmethod
-        `build(options, inputs, pooling)`.
+        A decorator for a subclass of `pointset.nn.Encoder`, which returns the class. The constructor is called with the
+        inputs per point, the width of the encoded rows, and the number in the name. If a class needs more, give it a
+        classmethod `build(options, inputs, pooling)`.
 
     Raises:
         PointsetError: as for a pooling.
@@ -98,21 +98,21 @@ def register_encoder(name: str, *, listed: str = "") -> Callable[[T], T]:
 
 
 def register_weights(name: str, *, export: bool = False) -> Callable[[T], T]:
-    """Register a user-defined weights function: its name then works as `weights` and `pool_weights` of every model.
+    """Register a user-defined weights function. Its name is then allowed for `weights` and `pool_weights`.
 
-    It is called as f(logits, mask); see `pointset.nn.Weights`. A function can be passed without a name, too, as in
-    `weights=f`, but such a model cannot be saved.
+    The function is called as f(logits, mask); see `pointset.nn.Weights`. A function can also be passed without a name,
+    as in `weights=f`, but such a model cannot be saved.
 
     Args:
-        name: lower case, without hyphens.
-        export: True if it consists of tensor operations that do not depend on sizes.
+        name: a name in lower case, without hyphens.
+        export: True if the function consists of tensor operations that do not depend on sizes.
 
     Returns:
-        A decorator, which returns the function, or the class of a torch module: it is built without arguments, once for
-        each block, and may have parameters.
+        A decorator for a function or a class of torch modules, which returns the function or class. A class is built
+        without arguments, once for each block, and may have parameters.
 
     Raises:
-        PointsetError: the name is taken, or it is neither a function nor a class of torch modules.
+        PointsetError: the name is taken, or the decorated object is neither a function nor a class of torch modules.
 
     Example:
         >>> @pointset.register_weights("squared")
@@ -162,7 +162,7 @@ def _path_of(module: Callable[..., Any]) -> str:
 
 
 def digest_of_file(module: Callable[..., Any]) -> str:
-    """Digest of the file, or the cell of a notebook, that defines a class or function; of its name if there is none."""
+    """Return a digest of the file or notebook cell that defines a class or function, or else of its name."""
     functions = filter(inspect.isfunction, [module, *getattr(module, "__dict__", {}).values()])
     file = next((function.__code__.co_filename for function in functions), "")
     linecache.checkcache(file)
@@ -171,7 +171,7 @@ def digest_of_file(module: Callable[..., Any]) -> str:
 
 
 def user_defined(name: str, options: ModelOptions, used: Collection[str] = ("weights", "pool_weights")) -> list[Entry]:
-    """The user-defined entries of a model: its encoder and pooling, and the weights functions in these options."""
+    """Return the user-defined encoders, poolings and weights functions of a model with these options."""
     given = {"weights": options.attention.weights, "pool_weights": options.pool_weights or ()}
     names = dict.fromkeys(name for option in given if option in used for name in as_functions(given[option]))
     keys: list[tuple[Kind, Any]] = [("weights", name) for name in names]
@@ -181,31 +181,31 @@ def user_defined(name: str, options: ModelOptions, used: Collection[str] = ("wei
 
 
 def source_digests(name: str, options: ModelOptions | None = None) -> dict[str, str]:
-    """Digests of the files of user-defined modules that a model uses: runs with other code are other runs."""
+    """Return digests of the user-defined code that a model uses: a run with other code is another run."""
     entries = user_defined(name, options or ModelOptions(), used_options(name))
     return {f"{entry.kind} {entry.name}": entry.digest for entry in entries}
 
 
 def pickled_entries(name: str, options: ModelOptions | None = None) -> list[bytes]:
-    """The user-defined entries of a model, with the code that defines them, for `register_pickled`."""
+    """Return the user-defined entries of a model, pickled with their code, for `register_pickled`."""
     return [_pickled(entry) for entry in user_defined(name, options or ModelOptions())]
 
 
 def register_pickled(entries: Iterable[bytes]) -> None:
-    """Register entries that another process has pickled, unless this process has defined them from the same file."""
+    """Register entries pickled by another process, unless this process has the same entries from unchanged files."""
     for content in entries:
         try:
             entry: Entry = pickle.loads(content)
-        except Exception as error:  # whatever its modules raise when they are imported
+        except Exception as error:  # importing its modules may raise anything
             raise PointsetError(f"a user-defined module cannot be rebuilt in this process: {error}") from error
         present = registry.REGISTERED.get((entry.kind, entry.name))
-        # A copy may call code of other files, which may have changed since it was made.
+        # A copied entry is replaced: it may call code of other files, which may have changed.
         if present is None or present.copied or present.digest != entry.digest:
             registry.enter(replace(entry, copied=True))
 
 
 def _pickled(entry: Entry) -> bytes:
-    """An entry as bytes, with its code; every process has torch."""
+    """Return an entry as bytes, with its code unless the code is part of torch."""
     import cloudpickle
 
     module = sys.modules.get(entry.module.__module__ or "torch")
