@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MULTIPLY_ADDS = "M multiply-adds of a set"
 SECONDS = "training seconds"
 START_SHARE = 0.2
-"""Share of the epochs, at the start, that may lie outside a panel, because their values are far from all later ones."""
+"""Curves may leave their panel in this first share of the epochs, in which values are far from all later ones."""
 MOST_SHOWN = 20
 """Maximum number of models in the matrix, best first; the table has all models."""
 NAME_WIDTH = 1.3

@@ -70,7 +70,7 @@ def run_experiment(
     """
     out, workers = Path(out), workers or Workers()
     workers.check()
-    if not workers.scheduler:  # the machines of a cluster may have other devices than this one
+    if not workers.scheduler:  # the machines of a cluster may have other devices than this machine
         find_device(experiment.recipe.device)
     check_folder_path(out)
     check_folder(experiment, out)
@@ -214,7 +214,7 @@ def _watched(runs: Sequence[Run], ending: Iterator[Run], progress: bool) -> Iter
 
 @contextmanager
 def _moving(bar: Any, runs: Sequence[Run]) -> Iterator[None]:
-    """Show how many epochs or steps all runs have finished, every few seconds."""
+    """Every few seconds, show how many epochs or steps all runs have finished."""
     experiment, ended = runs[0].experiment, Event()
     task = experiment.task
 

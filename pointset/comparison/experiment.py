@@ -20,12 +20,12 @@ LONGEST_LABEL = 150
 """Maximum number of characters of a label. Label, size and seed form a folder name, which has at most 255 bytes."""
 TomlTable = Annotated[dict[str, Any], Meta(description="a table")]
 PublishedNumbers = Annotated[
-    tuple[float, NonNegative, Count], Meta(description="[mean, standard deviation of at least 0, runs of at least 1]")
+    tuple[float, NonNegative, Count], Meta(description="[mean, standard deviation, number of runs], with a deviation >= 0")
 ]
 PublishedShare = Annotated[float, Meta(ge=0, le=1)]
 Shares = Annotated[
     tuple[PublishedShare, PublishedShare, Count],
-    Meta(description="[mean, standard deviation, runs], two shares from 0 to 1 and at least 1 run"),
+    Meta(description="[mean, standard deviation, number of runs], with two shares from 0 to 1"),
 ]
 
 
@@ -44,7 +44,7 @@ class Entry:
         check("name", self.name, str)
         check("label", self.label, str)
         if len(self.label) > LONGEST_LABEL:
-            length = f"has {len(self.label)} characters, but it names a folder: use at most {LONGEST_LABEL}"
+            length = f"has {len(self.label)} characters: use at most {LONGEST_LABEL}, because it names a folder"
             raise PointsetError(f"label {quoted(self.label)} {length}")
 
     @property
@@ -53,7 +53,7 @@ class Entry:
         return re.sub(r"[^\w.+=-]+", "_", self.label)
 
     def options(self, shared: ModelOptions) -> ModelOptions:
-        """Return the model's options: the shared ones with the changes."""
+        """Return the model's options: the shared options with the changes of this entry."""
         return shared.changed(self.changes)
 
     @classmethod

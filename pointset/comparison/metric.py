@@ -52,7 +52,7 @@ class Metric:
         return value if self.higher_is_better else -value
 
     def inside(self, interval: Interval) -> Interval:
-        """Return the part of an interval in which the metric can lie: for a share, that in [0, 1]."""
+        """Clip an interval to possible values of the metric, for a share to [0, 1]."""
         return Interval(max(0.0, interval.low), min(1.0, interval.high)) if self.share else interval
 
     def write(self, value: float, deviation: float | None = None, sign: str = "") -> str:

@@ -50,7 +50,7 @@ def rank(
     Args:
         predictions: a table with one row for each item, model and seed, with the columns item, label, prediction, model
             and seed; or CSV files of such tables, or folders of comparisons; see `pointset.comparison.rank`.
-        columns: names of the table's columns where they are different, such as {"item": "uid", "label": "truth"}.
+        columns: names of columns that are not in `COLUMN_ALIASES`, such as {"item": "uid", "label": "truth"}.
         level: significance level of all tests together.
         deterministic: names of models whose training has no seed, such as a support vector machine; or one name.
 

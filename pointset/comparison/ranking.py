@@ -47,10 +47,10 @@ class Pair:
     """Standard error of the difference over seeds and items; None if one of the models has one run and depends on a
     seed."""
     interval: Interval | None
-    """Simultaneous confidence interval for new seeds and items: those of all pairs hold together. None as for
-    `error`."""
+    """Simultaneous confidence interval for new seeds and items: those of all pairs hold together. None if `error` is
+    None."""
     p: float | None
-    """p-value, corrected for the number of models in the table; None as for `error`."""
+    """p-value, corrected for the number of models in the table; None if `error` is None."""
     p_runs: float | None
     """p-value of McNemar's exact test, with Holm's correction, if both models have one run and `p` is None; else
     None."""
@@ -68,7 +68,7 @@ class Pair:
 
     @property
     def runs_differ(self) -> bool:
-        """True if both models have one run, and these differ significantly; the models may be equally good."""
+        """True if both models have one run, and the runs differ significantly; the models may be equally good."""
         return self.p_runs is not None and self.p_runs < self.level
 
     @property
@@ -203,7 +203,7 @@ class Ranking:
         return text
 
     def detectable(self) -> str:
-        """Return a sentence with the minimum detectable difference from the best model; empty if none is known."""
+        """Return a sentence with the minimum detectable difference from the best model; empty if it is unknown."""
         of_best = [pair.detectable for pair in self.pairs if self.best in (pair.first, pair.second)]
         if not (differences := [one for one in of_best if one]):  # 0 if two models never differ
             return ""

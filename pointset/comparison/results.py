@@ -78,7 +78,7 @@ class Comparison:
         return [self._row(size, label, list(runs)) for (size, label), runs in groups]
 
     def _row(self, size: Size, label: str, runs: Sequence[Run]) -> Row:
-        """Return the row of the runs of one model at one size."""
+        """Return the row of one model at one size, given its runs."""
         first, ranking = self.metrics[0].name, self.rankings[size]
         metrics = {}
         for metric in self.metrics:

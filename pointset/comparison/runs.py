@@ -113,7 +113,7 @@ class Run:
 
     @property
     def epochs(self) -> int:
-        """Number of lines of the training history: of finished epochs, or of blocks of steps."""
+        """Number of lines of the training history, one for each finished epoch or block of steps."""
         file = self.folder / "history.jsonl"
         return len(read_file(file).splitlines()) if file.exists() else 0
 
@@ -137,7 +137,7 @@ class Run:
         return {"model": self.model, "points": self.points, "seed": self.seed}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return its place in the grid, and its result, as plain data."""
+        """Return model, size, seed and result as plain data."""
         return {**self.place, **asdict(self.result)}
 
     def read(self) -> Self:
@@ -161,7 +161,7 @@ class Run:
 
 
 def make_runs(experiment: Experiment, out: Path) -> list[Run]:
-    """Return all runs of the grid; seeds vary slowest, so that a table of all models is available early.
+    """Return all runs of the grid, sorted by seed first, so that a table of all models is available early.
 
     The folder of a run does not depend on the other models.
     """

@@ -12,18 +12,18 @@ d / sqrt(Var(d)) is compared with Student's t with Satterthwaite's degrees of fr
 language-as-fixed-effect fallacy"; Satterthwaite 1946; Brennan 2001, "Generalizability Theory", chapter 6). Each model
 has its own variance over seeds, so runs of different models need not be paired.
 
-Few runs may vary little by chance, and too many differences would be significant. So the part from seeds has the
-minimum degrees of freedom, min(S_a, S_b) - 1, and v is at least half of its median over all models. The p-values and
-intervals hold for all pairs jointly, by the studentised range of all models (Games and Howell 1976, "Pairwise multiple
-comparison procedures with unequal n's and/or variances"). In simulations with equally good models and equal numbers of
-seeds, at most 5 % of the tables have a significant difference; see scripts/experiments/levels.py, which also has other
-rules.
+With few runs, v can be too small by chance, and the test would find too many differences. So the part from seeds has
+the minimum degrees of freedom, min(S_a, S_b) - 1, and v is at least half of its median over all models. The p-values
+and intervals hold for all pairs jointly, by the studentised range of all models (Games and Howell 1976, "Pairwise
+multiple comparison procedures with unequal n's and/or variances"). In simulations with equally good models and equal
+numbers of seeds, at most 5 % of the tables have a significant difference; see scripts/experiments/levels.py, which also
+has other rules.
 
 A model that gives the same answers in all runs, or that is named as deterministic, has no variance over seeds. If only
-one model varies, the critical value is the mean of those of both parts, weighted by their variances (Cochran and Cox
-1950, "Experimental Designs", section 4.14), which is conservative. Scores without items, one number for each run, are
-compared over seeds alone. A single run of a model that depends on its seed does not show how good the model is. Two
-such runs are compared by McNemar's test, but their models are not.
+one model varies, the critical value is the mean of the critical values of both parts, weighted by their variances
+(Cochran and Cox 1950, "Experimental Designs", section 4.14), which is conservative. Scores without items, one number
+for each run, are compared over seeds alone. A single run of a model that depends on its seed does not show how good the
+model is. Two such runs are compared by McNemar's test, but their models are not.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -158,7 +158,8 @@ def crossed_estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " it
     over_seeds = sum(spread.over_seeds / spread.seeds for spread in varying)
     over_items = float(item_values.var(ddof=1)) / items if items > 1 else 0.0
     if items > 1:
-        # At least that of one more item against the difference. With few items, the test is as weak as a sign test.
+        # At least the effect of one more item against the difference. With few items, the test is as weak as a sign
+        # test.
         against = (1 + abs(float(item_values.mean()))) * max(spread.step for spread in spreads)
         over_items = max(over_items, against**2)
     doubled = sum(spread.residual / spread.seeds for spread in varying) / items
@@ -173,7 +174,7 @@ def crossed_estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " it
 
 
 def weighted_freedom(variances: Sequence[float], freedoms: Sequence[int]) -> float:
-    """Return degrees of freedom with the mean critical value of `freedoms`, weighted by `variances`."""
+    """Return the degrees of freedom whose critical value is the weighted mean of the critical values of `freedoms`."""
     from scipy.optimize import brentq
     from scipy.stats import t
 

@@ -19,7 +19,7 @@ TEXT_COLUMNS = ("model", "against the best", "pair", "class")
 """Headers of text columns, which are left-aligned; `is_words` accepts further headers."""
 ColumnGroup = Literal["all", "metrics", "costs"]
 Table = list[dict[str, Any]]
-"""Rows of a table; the keys of the first are its header."""
+"""Rows of a table; the keys of the first row are its header."""
 
 
 def format_table(table: Table, style: str = "simple", numbers_right: bool = False) -> str:
@@ -48,7 +48,7 @@ def as_latex(table: Table, caption: str = "", label: str = "") -> str:
     Numbers are right-aligned, with minus signs; text between the characters `BOLD` is bold.
     """
     text = format_table(table, "latex_booktabs", numbers_right=True)
-    text = re.sub(r"(?<=\\\\\n )(?=[\[*])", "{}", text)  # else LaTeX reads an option of the row end before
+    text = re.sub(r"(?<=\\\\\n )(?=[\[*])", "{}", text)  # else LaTeX takes it for an option of the line end
     text = MINUS.sub("$-$", text).replace("±", r"$\pm$").replace(BOLD[0], r"\textbf{").replace(BOLD[1], "}")
     if not caption:
         return text + "\n"
@@ -104,8 +104,8 @@ def _short(value: float) -> str:
 def _metric_columns(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool) -> dict[str, list[str]]:
     """Return the columns of all metrics; if several metrics are detailed, headers begin with the metric's name.
 
-    A metric that is not detailed is left out if it equals the first one in all rows, like the mean-class accuracy and
-    the accuracy of balanced classes.
+    A metric that is not detailed is left out if it equals the first one in all rows, for example the mean-class
+    accuracy if the classes are balanced.
     """
     columns: dict[str, list[str]] = {}
     several, first = sum(metric.detailed for metric in metrics) > 1, metrics[0].name

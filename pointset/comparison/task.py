@@ -33,7 +33,8 @@ class Results:
     recipe: Recipe
     """Recipe of all runs."""
     parts: Mapping[str, tuple[str, str]]
-    """Encoder and pooling of every row of the experiment, by label; the pooling is empty for a whole model."""
+    """Encoder and pooling of every row of the experiment, by label; models without these parts have an empty
+    pooling."""
     rows: Mapping[str, Row]
     """The rows with a finished run, by label."""
     folders: Mapping[str, Mapping[int, Path]]
@@ -154,14 +155,14 @@ class Task:
     is_tested: Callable[[Trial], bool] = _always
     """Return True if the run's folder has all that tables need."""
     scores: Callable[[Path], np.ndarray] | None = None
-    """Return which test sets are predicted correctly, bool [sets], from a run's folder. If None, the test is of the
-    first metric."""
+    """Return which test sets are predicted correctly, bool [sets], from a run's folder. If None, models are compared by
+    the first metric."""
     tables: Callable[[Path, Mapping[str, Any]], dict[str, list[dict[str, Any]]]] = _no_tables
     """Return rows of further CSV files, by file name, from a run's folder and the columns that identify the run."""
     sections: Callable[[Results], Iterator[Section]]
     """Yield the task's own sections of the report for one size, which follow those on pairs and costs."""
     notes: Callable[[], Sequence[str]] = tuple
-    """Return sentences about the data that a command prints, such as leakage."""
+    """Return sentences about the data for a command to print, for example about leakage."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Task) and (self.name, self.options) == (other.name, other.options)
@@ -171,7 +172,7 @@ class Task:
 
     @property
     def unit(self) -> str:
-        """Unit of the length of a training."""
+        """Unit of the length of a training: "steps" or "epochs"."""
         return "steps" if self.block else "epochs"
 
     def length(self, lines: int, recipe: Recipe) -> int:

@@ -119,12 +119,12 @@ def fit_temperature(
     nearest to 1. With few shapes, this objective overfits, and the log loss is safer.
 
     If all n predictions are correct, both objectives are minimal at probabilities of 1. The mean confidence is
-    therefore at most (n + 1) / (n + 2), the probability that the next prediction is correct too (Laplace's rule of
+    therefore limited to (n + 1) / (n + 2), the probability that the next prediction is correct too (Laplace's rule of
     succession). With `groups` (views of one object), n is the number of groups, because their predictions are not
     independent.
 
     Args:
-        logits: of validation shapes, [shapes, classes].
+        logits: logits of validation shapes, [shapes, classes].
         labels: the true classes [shapes].
         objective: "log loss" or "calibration error".
         groups: the group of each shape [shapes]; None for no groups.

@@ -1,8 +1,7 @@
 """Accuracy under corruptions, and on sets with fewer points than the training sets.
 
 Corruptions are defined for clouds in the unit sphere (mean at the origin, farthest point at distance 1), y up.
-`corrupted_sets` moves each fixed set there, corrupts it, moves it back, and normalises it as the dataset's options say,
-like any other cloud for the model.
+`corrupted_sets` moves each fixed set there, corrupts it, moves it back, and normalises it as the dataset's options say.
 """
 
 import copy
@@ -91,7 +90,7 @@ def robustness(
         data: clouds without corruption, usually a test set.
         names: names of corruptions; see `list_corruptions`.
         severities: from 1 to 5.
-        seed: of the corruptions.
+        seed: seed of the corruptions.
         batch_size: shapes per forward pass.
 
     Returns:
@@ -120,7 +119,7 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
     """Return the fixed sets of a dataset under one corruption, as a dataset.
 
     density_inc returns half of its input points. Its input therefore has twice the dataset's number of points, if the
-    point cache has as many for every shape. Otherwise, its output has half the dataset's number.
+    point cache has as many for every shape. Otherwise, corrupted sets have half the dataset's number of points.
 
     Args:
         data: dataset whose fixed sets are corrupted.

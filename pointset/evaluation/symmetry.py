@@ -25,7 +25,7 @@ ROWS_NEEDED = (
     "its output must have one row for each element, in axis 1, or a shape that does not depend on the set's size"
 )
 GARBAGE = (1.0, 1e4, math.nan)
-"""Factors of the masked rows, drawn from N(0, 1): as large as elements, far larger, and NaN."""
+"""Factors of the masked rows, which are drawn from N(0, 1): the rows are like the elements, far larger, or NaN."""
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,8 @@ class Options(NamedTuple):
     def changed(self, sets: Mapping[str, Any], model: Mapping[str, Any], recipe: Mapping[str, Any]) -> "Options":
         """Return the options with changed fields.
 
-        Unless `recipe` changes these fields too, `train_points` is limited to the size of the test sets, and a change
-        of `epochs` removes `min_steps`.
+        `train_points` is limited to the size of the test sets, and a change of `epochs` removes `min_steps`, unless
+        `recipe` changes these fields too.
         """
         data, training = self.sets.changed(sets), self.recipe.changed(recipe)
         if "epochs" in recipe:

@@ -215,7 +215,7 @@ def make_recipe(**changes: Any) -> Recipe:
 
 
 def zoo_name(model: str) -> str:
-    """Return the zoo's name of a model: of a pretrained model, which is fine-tuned, the part before the dot."""
+    """Return the zoo's name of a model; the name of a pretrained model is cut at the dot."""
     name = model.partition(".")[0] if model in list_pretrained() else model
     parse_name(name)
     return name

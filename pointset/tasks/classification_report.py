@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CALIBRATION = ("loss", "brier", "calibration_error", "calibration_error_equal_mass")
 """Metrics of the calibration table."""
 MOST_SHOWN = 8
-"""Maximum number of models that are shown individually: the best ones."""
+"""Maximum number of models, the best ones, that are shown individually."""
 SEVERAL_SEEDS = "Lines are means over seeds; with few models, bands show the range from the lowest to the highest seed."
 ROBUSTNESS_TEXT = (
     "Test sets are corrupted as in ModelNet40-C (arXiv 2201.12296), without corruptions that need a renderer, and by "

@@ -231,7 +231,7 @@ def row_options(row: str) -> set[str]:
 def row_model(
     row: str, inputs: int, options: ModelOptions, seed: int, head: Callable[[int], nn.Module]
 ) -> SetClassifier:
-    """Return a model with a row's encoder and pooling, and `head(width)`; width is the total of all pooled rows."""
+    """Return a model with a row's encoder and pooling, and `head(width)`, for the total width of the pooled rows."""
     model = create_model(zoo_name_of(row), 1, options, inputs=inputs, seed=seed)
     assert isinstance(model, SetClassifier), "a row always has an encoder and a pooling"
     width = next(module.in_features for module in model.head.modules() if isinstance(module, nn.Linear))

@@ -149,7 +149,7 @@ def test_the_protocol_is_what_runs_share_and_no_more(read):
         ("[published.rff-mean]\n100 = [0.8, 0.1, 5]", ("published.rff-mean",)),
         ("[published.rff-max]\nmany = [0.8, 0.1, 5]", ("published.rff-max.many",)),
         ("published = 0.8", ("published", "0.8")),
-        ("[published.rff-max]\n100 = [0.8, 0.1]", ("[mean, standard deviation, runs]", "[0.8, 0.1]")),
+        ("[published.rff-max]\n100 = [0.8, 0.1]", ("[mean, standard deviation, number of runs]", "[0.8, 0.1]")),
         ("[published.rff-max]\n100 = [79.5, 1.7, 5]", ("published.rff-max.100", "79.5", "from 0 to 1")),
         ('task = "maxima"', ("'maxima'", "max-regression")),
         ('task = "counting"\nmodels = []\npoints = 3', ("'points'", "models")),

@@ -59,7 +59,7 @@ def _share(points: Tensor, divisor: int) -> int:
 
 
 def cutout(points: Points, patches: int, generator: Generator) -> Tensor:
-    """Remove patches one after another, each a random remaining point and its nearest: 30 of 1,024 points."""
+    """Remove patches of 30 points (of 1,024), each a random remaining point and its nearest neighbours."""
     sizes = portions(patches, 30, of=1024, n=points.shape[1])
     left = every(points)
     for size in sizes:
@@ -68,10 +68,10 @@ def cutout(points: Points, patches: int, generator: Generator) -> Tensor:
 
 
 def density(points: Points, patches: int, generator: Generator) -> Tensor:
-    """Thin patches out: remove 75 random points of each patch, a random remaining point and its nearest, 100 points.
+    """Thin patches out: remove 75 random points of each patch of 100 points.
 
-    The other 25 points can be part of later patches. Numbers are for 1,024 points. Source: ModelNet40-C, density
-    ("local density decrease").
+    A patch is a random remaining point and its nearest neighbours; later patches can contain its other 25 points.
+    Numbers are for 1,024 points. Source: ModelNet40-C, density ("local density decrease").
     """
     n = points.shape[1]
     lost = portions(patches, 75, of=1024, n=n)
@@ -86,8 +86,8 @@ def density(points: Points, patches: int, generator: Generator) -> Tensor:
 def density_inc(points: Points, patches: int, generator: Generator) -> Tensor:
     """Keep patches dense and thin out the rest: half of all points remain, m = ceil(n / 2).
 
-    A patch is a random point and its nearest, 100 of 2,048 points; patches do not overlap. The remaining m points are
-    drawn from the rest with replacement, as in the released code.
+    A patch is a random point and its nearest neighbours, 100 of 2,048 points; patches do not overlap. All other
+    returned points are drawn from the rest with replacement, as in the released code.
 
     Source: ModelNet40-C, density_inc ("local density increase"), which begins with 2,048 points, so that 1,024 remain.
     """
@@ -114,7 +114,7 @@ def drop_global(points: Points, share: float, generator: Generator) -> Tensor:
 
 
 def drop_local(points: Points, dropped: int, generator: Generator) -> Tensor:
-    """Remove patches (nearest-patch dropout), each a random remaining point and its nearest.
+    """Remove patches (nearest-patch dropout), each a random remaining point and its nearest neighbours.
 
     Each cloud loses C patches, with C uniform on 1 ... 7. Of 1,024 points, `dropped` are removed. Each of them is
     assigned to a random patch, which gives the sizes of the patches.
@@ -215,7 +215,7 @@ def _around(shape: tuple[int, ...], value: float, within: float, like: Tensor, g
 
 
 def nearest_patch(points: Points, left: Tensor, size: int | Tensor, generator: Generator) -> Tensor:
-    """Mark `size` of the points left, a random one and its nearest; `size` is one number, or one for each cloud."""
+    """Mark `size` points: a random one of those left and its nearest neighbours; each cloud may have its own size."""
     sizes = torch.as_tensor(size, device=points.device).reshape(-1, 1)
     centre = take(points, some_of(left, 1, generator))
     distances = torch.linalg.vector_norm(points - centre, dim=2).masked_fill(~left, torch.inf)
@@ -235,7 +235,7 @@ def same_share(count: int, of: int, n: int) -> int:
 
 
 def portions(patches: int, each: int, *, of: int, n: int) -> list[int]:
-    """Return sizes of patches in n points, where `of` points have patches of `each`; their sum is rounded only once."""
+    """Return sizes of patches in n points, where `of` points have patches of `each`; rounding errors do not add up."""
     return [after - before for before, after in pairwise(same_share(i * each, of, n) for i in range(patches + 1))]
 
 
