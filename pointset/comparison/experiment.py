@@ -20,7 +20,8 @@ LONGEST_LABEL = 150
 """Maximum number of characters of a label. Label, size and seed form a folder name, which has at most 255 bytes."""
 TomlTable = Annotated[dict[str, Any], Meta(description="a table")]
 PublishedNumbers = Annotated[
-    tuple[float, NonNegative, Count], Meta(description="[mean, standard deviation, number of runs], with a deviation >= 0")
+    tuple[float, NonNegative, Count],
+    Meta(description="[mean, standard deviation (at least 0), number of runs (at least 1)]"),
 ]
 PublishedShare = Annotated[float, Meta(ge=0, le=1)]
 Shares = Annotated[

@@ -255,7 +255,7 @@ def _scores(task: Task, run: Run) -> np.ndarray:
 
 
 def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, measure: bool) -> dict[str, Cost]:
-    """Return the costs of networks with a finished run; `measure` measures all of them if some are not saved."""
+    """Return the costs of networks with a finished run; if `measure`, all are measured unless all are saved."""
     task, threads, trained = experiment.task, experiment.threads, {run.model for run in runs}
     entries = {e.label: e for e in experiment.models if e.label in trained and e.name not in task.baselines}
     file, costs = out / f"costs{of_size(size)}.json", dict[str, Cost]()

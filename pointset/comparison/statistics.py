@@ -158,7 +158,7 @@ def crossed_estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " it
     over_seeds = sum(spread.over_seeds / spread.seeds for spread in varying)
     over_items = float(item_values.var(ddof=1)) / items if items > 1 else 0.0
     if items > 1:
-        # At least the effect of one more item against the difference. With few items, the test is as weak as a sign
+        # At least the change by one more item against the difference: with few items, the test is as weak as a sign
         # test.
         against = (1 + abs(float(item_values.mean()))) * max(spread.step for spread in spreads)
         over_items = max(over_items, against**2)

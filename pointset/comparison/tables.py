@@ -104,8 +104,8 @@ def _short(value: float) -> str:
 def _metric_columns(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool) -> dict[str, list[str]]:
     """Return the columns of all metrics; if several metrics are detailed, headers begin with the metric's name.
 
-    A metric that is not detailed is left out if it equals the first one in all rows, for example the mean-class
-    accuracy if the classes are balanced.
+    Metrics that are not detailed are left out if they equal the first metric in all rows, like the mean-class accuracy
+    of balanced classes.
     """
     columns: dict[str, list[str]] = {}
     several, first = sum(metric.detailed for metric in metrics) > 1, metrics[0].name

@@ -175,7 +175,7 @@ def accuracy_by_size(
         PointsetError: a size is below 1.
     """
     clouds = [cloud[:size] for cloud, size in zip(data.points, data.sizes, strict=True)]
-    # Not the data's seed, because the subsets would then follow the order that selected the sets.
+    # With the data's own seed, the subsets would depend on the random order that selected the sets.
     mixed = seed_for(seed, "accuracy by size")
     return {
         size: evaluate(model, _as_sets(clouds, data, size, mixed), batch_size=batch_size).accuracy

@@ -79,7 +79,7 @@ def check_symmetry(
 
     Raises:
         PointsetError: sizes are empty or below 1; the module cannot be called as above; its output is not a tensor; or
-            the output's shape depends on the set, but not by one row per element.
+            the output has neither one row per element nor the same shape for all sets.
 
     Example:
         >>> pointset.check_symmetry(model).worst < 1e-4

@@ -242,7 +242,7 @@ def read_content(path: str | Path) -> dict[str, Any]:
 
 
 def experiment_from(content: Mapping[str, Any], whole: bool = False) -> Experiment:
-    """Return the experiment that a file's content describes; `whole` if a comparison saved it, with all fields."""
+    """Return the experiment that a file's content describes; with `whole`, a comparison saved it with all fields."""
     for key in KEYS.keys() & content.keys():
         check(key, content[key], KEYS[key])
     task = make_task(content.get("task", "classification"), **{key: content[key] for key in content if key not in KEYS})

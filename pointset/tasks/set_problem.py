@@ -36,7 +36,7 @@ HEAD, EMBEDDING, ENCODER = 0x4EAD, 0xE3BED, 0xE4C
 USUAL_MODEL = ModelOptions(dim=64, dropout=0.0, initial="xavier")
 UNUSED = {"epochs", "min_steps", "validation", "patience", "train_points", "last_points"}
 UNUSED |= {"label_smoothing", "class_weights", "augment"}
-"""Fields of `Recipe` without a meaning when each step has new sets."""
+"""Fields of `Recipe` that have no meaning if each step has new sets."""
 CURVES_TEXT = (
     "Lines are means over seeds, and bands reach from the lowest to the highest seed. The first steps may lie outside "
     "the panel."

@@ -138,7 +138,7 @@ def corrupt(
     if not isinstance(clouds, Tensor) or clouds.dim() not in (2, 3) or clouds.shape[-1] != 3 or not clouds.shape[-2]:
         raise PointsetError(f"points must be an array or a tensor [n, 3] or [B, n, 3], got {described(points)}")
     if not clouds.is_floating_point():
-        raise PointsetError(f"points must be floating numbers, got {clouds.dtype}")
+        raise PointsetError(f"points must be floating-point numbers, got {clouds.dtype}")
     batch = clouds if clouds.dim() == 3 else clouds[None]
     generator = torch.Generator(device=batch.device).manual_seed(seed)
     changed = corrupt_clouds(batch, up, corruption, level, generator)

@@ -260,7 +260,7 @@ def some_of(among: Tensor, count: int, generator: Generator) -> Tensor:
 
     Every subset of the points at True in `among`, bool [B, n], is equally likely; each cloud must have enough of them.
     """
-    # The largest of independent uniform keys are a uniform subset; double precision makes ties negligible.
+    # The points with the largest uniform keys are a uniform subset; double precision makes ties negligible.
     keys = torch.rand(among.shape, generator=generator, device=generator.device, dtype=torch.float64)
     return keys.to(among.device).masked_fill(~among, -1.0).topk(count, dim=1).indices
 
