@@ -25,7 +25,7 @@ COMMON = Parameter(show=True)
 """An option that `--help` always shows. For a command with many options, only `--help-all` shows the others."""
 
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number in [0, 2^63)")]
-"""A seed that the generators of torch and of numpy accept."""
+"""A seed that the random number generators of torch and numpy accept."""
 Count = Annotated[int, Meta(ge=1, le=2**63 - 1, description="a whole number, at least 1")]
 Width = Annotated[int, Meta(ge=1, le=8192, description="a whole number from 1 to 8,192")]
 """Width of a layer. The largest weight matrix takes 0.3 GB, in training four times as much."""
@@ -51,11 +51,11 @@ Form = Literal["reference", "paper"]
 ScoreScale = Literal["model", "head"] | Positive
 NormName = Literal["none", "layer", "set", "group", "instance", "batch"]
 HeadNormName = Literal["none", "layer", "batch"]
-"""Norms of one vector per set. The other norms would normalise a single vector by its own statistics."""
+"""Norms of the head, which has one vector per set. The other norms are made for several rows per set."""
 ScoreName = Literal["dot", "bilinear", "additive"]
 WeightsName = Literal["softmax", "sparsemax", "entmax15", "csoftmax", "csparsemax"]
 CONSTRAINED: tuple[WeightsName, ...] = ("csoftmax", "csparsemax")
-"""Weights with an upper bound."""
+"""Weights functions with an upper bound."""
 Weighting = str | Callable[..., Any]
 """Name of a weights function, or the function."""
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ SeedSource = Literal["trained", "mean", "max"]
 InitialName = Literal["normal", "xavier"]
 DecoderName = Literal["released", "rff"]
 LocalFeatures = Literal["none", "upright", "invariant"]
-"""Local features; see `pointset.data.local_features`."""
+"""Kinds of local features; see `pointset.data.local_features`."""
 
 
 class Checked:
@@ -98,7 +98,7 @@ class Checked:
 
     @classmethod
     def option_names(cls) -> list[str]:
-        """Return the names that `changed` takes."""
+        """Return the names that `changed` accepts."""
         return list(_kinds(cls))
 
     @classmethod
@@ -131,13 +131,13 @@ def check(name: str, value: Any, kind: Any) -> None:
 
 
 def check_counts(**counts: Any) -> None:
-    """Raise a PointsetError unless these arguments, by name, are whole numbers, at least 1."""
+    """Raise a PointsetError unless all these arguments are whole numbers, at least 1."""
     for name, value in counts.items():
         check(name, value, Count)
 
 
 def check_options(owner: str, given: Iterable[str], known: Container[str], listed: Sequence[str]) -> None:
-    """Raise a PointsetError for the first unknown option; it suggests the most similar listed name."""
+    """Raise a PointsetError for the first unknown option; its message suggests the most similar listed name."""
     if unknown := next((name for name in given if name not in known), None):
         near = closest_spelling(unknown, listed)
         raise PointsetError(
@@ -199,23 +199,23 @@ class AttentionOptions(Checked):
     """
 
     heads: Width = 4
-    """Number h of attention heads, each of width d / h."""
+    """Number h of attention heads. In a layer of width d, each head has width d / h."""
     form: Form = "reference"
-    """Published form of the MAB: "reference" (the authors' released code) or "paper" (arXiv 1810.00825, eq. 6)."""
+    """Form of the attention block, the MAB: "reference" (the released code) or "paper" (arXiv 1810.00825, eq. 6)."""
     norm: NormName | None = None
     """Norm in every block: "layer", "set", "group", "instance", "batch" or "none". None means "layer" for form "paper",
     "none" for form "reference", and "batch" for dumlp."""
     prenorm: bool = False
     """Normalise the input of each residual branch instead of the sum after it."""
     scale: ScoreScale = "model"
-    """Logits are divided by sqrt(d) ("model", as published) or by sqrt(d / h) ("head", the usual practice), or
-    multiplied by a number."""
+    """Scale of the attention logits: "model" divides them by sqrt(d), as published, and "head" by sqrt(d / h), as is
+    usual. A number multiplies them."""
     score: ScoreName = "dot"
-    """Function that computes a logit from a query and a key."""
+    """Function that computes an attention logit from a query and a key."""
     score_layers: Depth = 1
     """Number of hidden layers of the additive score."""
     temperature: Positive = 1.0
-    """Temperature: attention logits are divided by it."""
+    """Temperature, by which attention logits are divided."""
     trained_temperature: bool = False
     """Train a temperature for each head, with the initial value `temperature`."""
     weights: Weightings = ("softmax",)

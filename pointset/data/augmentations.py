@@ -13,9 +13,9 @@ AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
     "stretch": lambda up: Stretch(1.25),
     "stretch-wide": lambda up: Stretch(1.5),
     "shift": lambda up: Shift(0.1),
-    "shift-wide": lambda up: Shift(0.2),  # of DGCNN's released code
+    "shift-wide": lambda up: Shift(0.2),  # from DGCNN's released code
     "jitter": lambda up: Jitter(0.01, 0.05),
-    "rotate-up-18": lambda up: RotateUp(up, 18.0),  # of the released codes of Deep Sets and the Set Transformer
+    "rotate-up-18": lambda up: RotateUp(up, 18.0),  # from the released code of Deep Sets and of the Set Transformer
     "rotate-up": lambda up: RotateUp(up),
     "rotate-any": lambda up: RotateAny(),
     "drop": lambda up: Drop(0.875),
@@ -31,7 +31,7 @@ MIXINGS = {"cutmix-r": CutMix("random"), "cutmix-k": CutMix("nearest")}
 
 
 def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
-    """Compose augmentations by the names that a recipe's `augment` has.
+    """Compose the augmentations that a recipe's `augment` names.
 
     Args:
         names: keys of `AUGMENTATIONS`, in the order of application.
@@ -49,7 +49,7 @@ def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
     """
     for name in names:
         if name in MIXINGS:
-            raise PointsetError(f"augment: {name} mixes augmented shapes, put it last in a recipe")
+            raise PointsetError(f"augment: {name} mixes augmented shapes: put it last in a recipe")
         if name not in AUGMENTATIONS:
             known = ", ".join([*AUGMENTATIONS, *MIXINGS])
             raise PointsetError(f"augment must name any of {known}, got {quoted(name)}")
@@ -57,6 +57,6 @@ def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
 
 
 def recipe_augmentations(names: Sequence[str], up: Axis = "z") -> tuple[Compose, CutMix | None]:
-    """Return the augmentations of a recipe's `augment`, and the last name's mixing of shapes, if it is in `MIXINGS`."""
+    """Return the augmentations of a recipe's `augment`, and its mixing of shapes if the last name is in `MIXINGS`."""
     mix = MIXINGS.get(names[-1]) if names else None
     return augmentation_from_names(names[:-1] if mix else names, up), mix

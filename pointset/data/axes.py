@@ -1,4 +1,4 @@
-"""Upward axes: the usual one of each file format, the one of a dataset, and rotations from one to another."""
+"""Upward axes: the usual axis of each file format, the axis of a dataset, and rotations between axes."""
 
 import shlex
 import warnings
@@ -14,10 +14,10 @@ from pointset.data.readers.meshes import Mesh
 
 Axis = Literal["y", "z"]
 FileUp = Literal["x", "y", "z", "-x", "-y", "-z", "auto"]
-"""The direction that points up in a file, or "auto" for the usual one of the file format."""
+"""The direction that points up in a file, or "auto" for the usual direction of the file format."""
 USUAL_AXES: dict[str, Axis] = {".obj": "y", ".glb": "y", ".gltf": "y", ".3mf": "z", ".dae": "z"}
-"""Upward axes by file format: glTF (2.0, section 3.4) and 3MF (core, 2.3) define theirs; OBJ does not, but most
-programs write Y up; DAE files state theirs, and `upright_mesh` rotates them to Z."""
+"""Upward axis of each file format. glTF (2.0, section 3.4) and 3MF (core, 2.3) define it. OBJ does not, but most
+programs write Y up. DAE files state their axis, and `upright_mesh` rotates them to Z up."""
 UP_TO_Z = {
     "z": [[1.0, 0, 0], [0, 1, 0], [0, 0, 1]],
     "y": [[1.0, 0, 0], [0, 0, -1], [0, 1, 0]],
@@ -26,24 +26,25 @@ UP_TO_Z = {
     "-y": [[1.0, 0, 0], [0, 0, 1], [0, -1, 0]],
     "-x": [[0.0, 1, 0], [0, 0, -1], [-1, 0, 0]],
 }
-"""Matrices that rotate a shape with this direction up to Z up."""
+"""For each upward direction, the matrix that rotates a shape to Z up."""
 
 
 def usual_up(names: Iterable[str]) -> Axis | None:
-    """Return the usual upward axis of these files, by their suffixes; None if unknown or if they differ."""
+    """Return the usual upward axis of files with these suffixes; None if it is unknown or differs."""
     axes = {USUAL_AXES.get(suffix_of(name)) for name in names}
     return axes.pop() if len(axes) == 1 else None
 
 
 def axis_of_dataset(up: FileUp, of_card: Axis | None, names: Sequence[str], folder: Path) -> dict[str, Any]:
-    """Return the upward axis of the sets of a dataset, and of its files, as fields of a `Preparation`.
+    """Return the upward axes of a dataset's sets and files, as fields of a `Preparation`.
 
-    Without an axis `up`, it is that of the card, or the usual one of the files, with a warning if it is y for some.
+    If `up` is "auto", this is the axis of the card, or else the usual one of the files, with a warning if any have Y
+    up.
     """
     suffixes = {suffix_of(name) for name in names} & SHAPE_SUFFIXES
     known = of_card if of_card and up == "auto" else up
     if known != "auto":
-        kinds = suffixes if known == "z" else suffixes - {".dae"}  # which state their axis, and are read with Z up
+        kinds = suffixes if known == "z" else suffixes - {".dae"}  # DAE files state their axis, and are read with Z up
         lies = {} if known in ("y", "z") else {"up": "z", "files_up": known}
         return {"up": known, "kinds": tuple(sorted(kinds)), **lies}
     usual: Axis = usual_up(names) or "z"
@@ -51,7 +52,7 @@ def axis_of_dataset(up: FileUp, of_card: Axis | None, names: Sequence[str], fold
     if upright:
         assumption, remedy = "y is taken for their upward axis", "give --up y or --up z"
         if usual == "z":
-            assumption, remedy = "beside others, they are turned to Z up", "give --up z if they have Z up"
+            assumption, remedy = "with other files, they are rotated to Z up", "give --up z if they have Z up"
         found = f"{folder} holds {' and '.join(sorted(upright))} files, which usually have Y up: {assumption}"
         look = f"look at them with `pointset data show {shlex.quote(str(folder))}`"
         warnings.warn(f"{found}; {look}, and {remedy} (in Python up=)", UserWarning, stacklevel=4)

@@ -1,6 +1,6 @@
-"""Groups of shapes: views of one object, frames of one motion. All shapes of a group are on one side of a split.
+"""Groups of shapes, such as views of one object or frames of one motion, which stay on one side of a split.
 
-Groups are given (`--groups`) or inferred from file names by one rule, see `groups_from_names`.
+Groups are given (`--groups`) or inferred from file names, see `groups_from_names`.
 """
 
 import re
@@ -18,15 +18,15 @@ from pointset.errors import PointsetError, counted, quoted
 Groups = NDArray[np.int64]
 """The number of each shape's group, [N]."""
 NO_GROUPS, BY_NAMES = "none", "names"
-"""Values of --groups: every shape is alone; groups by the rule of `name_key`, whatever the classes are."""
+"""Values of --groups: no groups; groups by `name_key`, without the conditions of `groups_from_names`."""
 FEWEST_GROUPS = 3
-"""Least number of groups in most classes."""
+"""Minimum number of groups that most classes must have."""
 WHAT_GROUPS_TAKES = (
     "a CSV table of files and groups, a regular expression whose parentheses are the group, or the number of a folder "
     "level (1 is the top)"
 )
 _NUMBERED = re.compile(r"(.*(?<![^\W_])[^\W\d_]*)\d+([\W_]+[^\W\d_]*)*", re.DOTALL)
-"""A name whose last word with digits is a number, perhaps after letters; and what is before that number."""
+"""Matches a name whose last word with digits is a number, perhaps after letters. Group 1 is the name before it."""
 _SUFFIX = re.compile(r"\.[A-Za-z]\w*$")
 
 
@@ -36,9 +36,9 @@ class Grouping:
 
     groups: Groups
     origin: Literal["none", "names", "given"] = "none"
-    """"none": every shape is alone."""
+    """"none" if every shape is a separate group."""
     example: str = ""
-    """One group with some of its files, for a message; only of groups by names."""
+    """One group and some of its files, for messages; empty if groups are not inferred from names."""
 
     @property
     def count(self) -> int:
@@ -52,16 +52,16 @@ class Grouping:
     def __str__(self) -> str:
         """Return the number of groups and their origin as text."""
         names = f"by file names without their last number, such as {self.example}"
-        return f"{counted(self.count, 'group')} {names if self.origin == 'names' else 'as given'}"
+        return f"{counted(self.count, 'group')} {names if self.origin == 'names' else 'that were given'}"
 
 
 def alone(count: int) -> Grouping:
-    """Every one of `count` shapes in a separate group."""
+    """Return the grouping in which each of `count` shapes is a separate group."""
     return Grouping(np.arange(count))
 
 
 def number_groups(keys: Iterable[Any]) -> Groups:
-    """Number groups from 0 in the order in which they occur, given a key for each shape."""
+    """Return the number of each shape's group, given its key. Groups are numbered from 0 as they first occur."""
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
@@ -69,8 +69,8 @@ def number_groups(keys: Iterable[Any]) -> Groups:
 def name_key(name: str) -> str:
     """Return the file name without its last number and what follows it, such as Plot_47_Tree for Plot_47_Tree_84.laz.
 
-    A number is a word of digits, or ends a word of letters, such as w02. If the last word with digits is another, as in
-    hexadecimal names, the key is the whole name.
+    A number is a word of digits, or the digits after the letters of a word such as w02. If the last word with digits
+    has another form, as in hexadecimal names, the key is the whole name without its suffix.
     """
     stem = _stem(name)
     numbered = _NUMBERED.fullmatch(stem)
@@ -88,10 +88,10 @@ def _stem(name: str) -> str:
 
 
 def groups_from_names(names: Sequence[str], labels: Sequence[int]) -> Grouping:
-    """Group shapes by `name_key`, in all classes together; otherwise every shape is alone.
+    """Group shapes by `name_key`, across classes, if these groups are plausible; otherwise each shape is a group.
 
-    The rule is used if most shapes are in a group of several, most classes have at least three groups, and no group of
-    several has more than half of a class.
+    Groups are plausible if most shapes share a group with another shape, most classes have at least three groups, and
+    no group of several shapes has more than half of a class.
     """
     keys = [name_key(name) for name in names]
     sizes, of_class = Counter(keys), defaultdict[int, Counter[str]](Counter)
@@ -114,7 +114,7 @@ def group_keys(groups: str, names: Sequence[str]) -> list[str]:
 
     Args:
         groups: the number of a level of folders, counted from 1 at the top; "names", see `name_key`; or a regular
-            expression, whose parentheses, or else the whole match, are the group.
+            expression. The group is the match of its parentheses, or the whole match if it has none.
         names: paths of the files relative to the folder of the data, [N].
 
     Raises:

@@ -1,8 +1,8 @@
 """Augmentations that give clouds of CAD models the imperfections of scans: background, missing parts, uneven density.
 
-The number of points stays: lost points are replaced by random points that are left, so that a network sees some points
-twice. Afterwards each cloud has its earlier mean and standard deviation again, because a normalisation would have
-centred and scaled the imperfect cloud. Normals and features go with their points.
+Clouds keep their number of points: copies of random remaining points replace the removed ones. Each cloud is then moved
+and scaled to its former mean and standard deviation, because an imperfect cloud would have been normalised. Points keep
+their normals and features.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from pointset.data.rotations import Columns
 from pointset.data.transforms import Transform, normal, uniform
 
 THINNEST = 1 / 16
-"""The smallest share of a cloud's points that `Thin` keeps."""
+"""Minimum share of a cloud's points that `Thin` keeps."""
 
 
 class _Imperfection(Transform):
-    """Base class that restores mean and standard deviation."""
+    """Base class, which restores the mean and standard deviation of each cloud."""
 
     def _apply(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         if not points.numel():
@@ -40,8 +40,8 @@ class _Imperfection(Transform):
 class Background(_Imperfection):
     """Replace a random share of the points by points uniform in a cube around the cloud.
 
-    The cube reaches as far from the mean, along each axis, as the farthest point, as "background" of ModelNet40-C
-    (arXiv 2201.12296). A replaced point keeps its normal and features.
+    The centre of the cube is the mean of the cloud, and its half side is the distance of the farthest point, as for
+    "background" of ModelNet40-C (arXiv 2201.12296). A replaced point keeps its normal and features.
     """
 
     most: Share = 0.1
@@ -61,10 +61,10 @@ class Background(_Imperfection):
 
 @dataclass(frozen=True)
 class Crop(_Imperfection):
-    """Cut the points beyond a random plane off, up to a share of all."""
+    """Remove the points on one side of a random plane, at most a given share of all points."""
 
     most: Share = 0.5
-    """The share that is cut off is uniform on [0, most]."""
+    """The share that is removed is uniform on [0, most]."""
     probability: PositiveShare = 0.3
     """Share of the clouds that are changed."""
 
@@ -82,7 +82,7 @@ class Uneven(_Imperfection):
     """
 
     most: NonNegative = 1.5
-    """The steepest fall."""
+    """Maximum fall of the logarithm of the density."""
     probability: PositiveShare = 0.2
     """Share of the clouds that are changed."""
 
@@ -95,10 +95,10 @@ class Uneven(_Imperfection):
 
 @dataclass(frozen=True)
 class Thin(_Imperfection):
-    """Keep a random part of the points, of a size uniform on a logarithmic scale."""
+    """Keep a random subset of the points, whose size is uniform on a logarithmic scale."""
 
     least: PositiveShare = THINNEST
-    """The smallest share that is kept."""
+    """Minimum share of the points that is kept."""
     probability: PositiveShare = 0.5
     """Share of the clouds that are changed."""
 
@@ -130,14 +130,14 @@ def _heights(points: Tensor, real: Tensor, generator: Generator) -> Tensor:
 
 
 def _with_share(points: Tensor, share: Tensor, order: Tensor, real: Tensor, generator: Generator) -> Tensor:
-    """Return the points [B, n, d] with this share [B, 1] of them, the first in an order [B, n], in place of others."""
+    """Keep a share [B, 1] of the points [B, n, d], the first in an order [B, n]; copies of them replace the others."""
     ranks = order.masked_fill(~real, torch.inf).argsort(dim=1).argsort(dim=1)
     kept = ranks < (share * real.sum(dim=1, keepdim=True)).ceil()
     return torch.where(kept[..., None], points, _drawn(points, kept.to(points), generator))
 
 
 def _drawn(points: Tensor, weights: Tensor, generator: Generator) -> Tensor:
-    """Return as many points [B, n, d] of each cloud, drawn with replacement by weights [B, n]."""
+    """Draw n points [B, n, d] of each cloud, with replacement and probabilities proportional to weights [B, n]."""
     sums = weights.cumsum(dim=1)
     numbers = uniform(weights.shape, 0.0, 1.0, points, generator) * sums[:, -1:]
     rows = torch.searchsorted(sums, numbers, right=True).clamp(max=max(weights.shape[1] - 1, 0))

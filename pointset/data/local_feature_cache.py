@@ -21,19 +21,20 @@ FOLDER = "local-features"
 VERSION = 6
 """Increased whenever the same points get other features."""
 FEW_POINTS = 2**18
-"""Up to this number of points, features are computed each time and not kept on disk."""
+"""Features of at most this number of points are computed each time and not stored on disk."""
 _WITH_FEATURES: "WeakKeyDictionary[PointCache, dict[tuple[int, int], PointCache]]" = WeakKeyDictionary()
 
 
 def stored_local_features(points: Float[ndarray, "n 3"], kind: LocalFeatures) -> Float[ndarray, "n width"]:
-    """Return `cloud_local_features` in float16, as caches keep them and as single shapes get them too."""
+    """Return `cloud_local_features` in float16, for caches and single shapes alike."""
     return cloud_local_features(points, kind).astype(np.float16)
 
 
 def cache_with_local_features(cache: PointCache, kind: LocalFeatures, most: int, seed: int) -> PointCache:
-    """Return the cache with local features, an array of the cache named by their kind.
+    """Return the cache with local features as an additional array, named by their kind.
 
-    They are those of each shape's cloud of at most `most` points, of a larger one a random part by the seed.
+    Of a shape with more than `most` points, the returned cache has a random subset, from which the features are
+    computed.
     """
     if kind in cache.arrays:
         return cache

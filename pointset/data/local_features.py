@@ -1,29 +1,29 @@
-"""Local features: what the neighbourhood of each point of a cloud looks like, computed from coordinates alone.
+"""Local features: the geometry of each point's neighbours in a cloud, computed from coordinates alone.
 
-The cloud is centred and scaled to a root mean square radius of 1; points that are there several times count once. Of
-the k = 16 nearest points of a point x, itself included, C is the covariance matrix divided by its trace, with
-eigenvalues l1 >= l2 >= l3, normal n (the eigenvector of l3) and direction t (that of l1); s_i = sqrt(l_i + EPSILON).
-Both kinds begin with three numbers and end with six:
+The cloud is centred and scaled to a root mean square radius of 1; repeated points count once. For a point x, C is the
+covariance matrix of its k = 16 nearest points, including x, divided by its trace. Its eigenvalues are l1 >= l2 >= l3.
+The normal n is the eigenvector of l3, the direction t that of l1, and s_i = sqrt(l_i + EPSILON). Both kinds of features
+begin with three numbers and end with six:
 
 - linearity (s1 - s2) / s1, planarity (s2 - s3) / s1 (Demantke et al., *Dimensionality based scale selection in 3D lidar
-  point clouds*, 2011; scattering s3 / s1 is one minus both), and log r, with r the distance of the k-th point;
-- the products n_i n_j of the components of the normal, whose sign cancels; they rotate with the shape.
+  point clouds*, 2011; scattering s3 / s1 is one minus their sum), and log r, where the k-th point has distance r;
+- the products n_i n_j of the components of the normal, which do not depend on its sign. They rotate with the shape.
 
-Between them, "upright" (21 features, for shapes whose pose is that of the training shapes) has mean shifts (Comaniciu
-and Meer, *Mean shift*, 2002): the vectors from x to the mean of all points y with weights exp(-|y - x|^2 / 2 s^2),
-divided by s, for each s of `SCALES`. They point to where the rest of the shape is, near and far, and rotate too.
+Between these, "upright" (21 features, for shapes in the pose of the training shapes) has mean shifts (Comaniciu and
+Meer, *Mean shift*, 2002): the vectors from x to the mean of all points y with weights exp(-|y - x|^2 / 2 s^2), divided
+by s, for each s of `SCALES`. They point towards the rest of the shape, at several scales, and rotate with the shape.
 
-"invariant" (30 features, for any pose) has what no rotation changes. With the unit vector u = x / |x|, the offset c of
-the mean of the neighbours, each mean shift v, and the unit vectors u_j to the other neighbours with their normals n_j:
-|x|, |n.u|, |t.u|; the curvature sign(n.u) n.c / r towards the centre or away from it, |n.c| / r, |c| / r; |v|, v.u,
-|n.v| of each v; and the means of |n_j.n|, |u_j.n| and |u_j.n_j|, the angles of Rusu et al., *Fast point feature
-histograms*, 2009.
+"invariant" (30 features, for any pose) has numbers that no rotation changes. Let u = x / |x|, c be the vector from x to
+the mean of its neighbours, v each mean shift, u_j the unit vector to another neighbour j, and n_j its normal. The
+numbers are |x|, |n.u|, |t.u|; the curvature sign(n.u) n.c / r towards the centre or away from it, |n.c| / r, |c| / r;
+|v|, v.u, |n.v| for each v; and the means of |n_j.n|, |u_j.n| and |u_j.n_j| over j, the angles of Rusu et al., *Fast
+point feature histograms*, 2009.
 
-n n^T = (C - l1) (C - l2) / ((l3 - l1) (l3 - l2)) needs no eigenvectors, so the same lines run in a data loader, in an
-ONNX file (which has no eigenvalue decomposition) and on a GPU. A neighbourhood without a plane (one place, a line, a
-ball) has no normal: where l2 - l3 is small, the products go to zero; those of t likewise. Features of every cloud are
-finite. Two rules correct for the density: of n < 1,024 points, k is 16 sqrt(n / 1024), at least 8; and r is scaled to
-16 of 1,024 points on a surface.
+n n^T = (C - l1) (C - l2) / ((l3 - l1) (l3 - l2)) needs no eigenvectors, so the same code runs in a data loader, in an
+ONNX file (ONNX has no eigenvalue decomposition) and on a GPU. Neighbours at one place, on a line or in a ball have no
+normal: as l2 - l3 becomes small, n n^T goes to zero, and likewise t t^T as l1 - l2 does. The features of every cloud
+are finite. Two rules correct for the density: for n < 1,024 points, k is 16 sqrt(n / 1024), but at least 8; and r is
+scaled to the density of 16 of 1,024 points on a surface.
 """
 
 import math
@@ -43,18 +43,18 @@ SCALES = (0.8, 0.4, 0.2, 0.1)
 WIDTHS: dict[LocalFeatures, int] = {"none": 0, "upright": 9 + 3 * len(SCALES), "invariant": 18 + 3 * len(SCALES)}
 """Number of local features of each point, by kind."""
 SIZE, FEWEST, USUAL_POINTS = 16, 8, 1024
-"""Neighbours of a point, itself included, in a cloud of usual size; in a small cloud; and that usual size."""
+"""Number of neighbours, including the point, from USUAL_POINTS points on; its minimum in smaller clouds."""
 EPSILON = 1e-4
-"""Added to eigenvalues of trace 1: what float32 leaves of zero. Square roots of less are rounding."""
+"""Added to the eigenvalues, whose sum is 1, before the square root: smaller values are rounding errors of float32."""
 GAP = 3e-3
-"""Of (l1 - l3) (l2 - l3), below which a normal fades: without a plane its direction is rounding; of t likewise."""
+"""Value of (l1 - l3) (l2 - l3) below which n n^T fades to zero, as rounding then determines n; likewise for t."""
 PART = 1e-3
-"""Smallest |v.w|: less is rounding."""
+"""Minimum of |v.w|: smaller values are rounding errors."""
 EXPONENT = -0.5 / SCALES[0] ** 2
 FAINT = 1e-8
-"""Weight of a mean shift, below which the next scale counts none: products with denormal numbers are slow."""
+"""Weights of a mean shift below this become 0 at the next scale, as products with denormal numbers are slow."""
 NEAREST = 1e-4
-"""Smallest distance, relative to the cloud: equal points have a finite logarithm."""
+"""Minimum distance, relative to the cloud, so that its logarithm is finite for equal points."""
 CONSTANTS: dict[str, float | tuple[float, ...]] = {
     "size": SIZE,
     "fewest": FEWEST,
@@ -70,7 +70,7 @@ PRODUCTS = torch.tensor([0, 4, 8, 1, 2, 5])
 _MATRIX = [0, 3, 4, 3, 1, 5, 4, 5, 2]
 """The nine entries of a symmetric matrix among the six distinct ones."""
 _ROWS = 128
-"""Points whose mean shifts are computed at a time: what they need of all others stays in the processor's cache."""
+"""Points whose mean shifts are computed at a time, so that their weights stay in the processor's cache."""
 
 
 def cloud_local_features(points: Float[ndarray, "n 3"], kind: LocalFeatures) -> Float[ndarray, "n width"]:
@@ -103,14 +103,14 @@ def cloud_local_features(points: Float[ndarray, "n 3"], kind: LocalFeatures) -> 
 def batch_local_features(
     points: Float[Tensor, "B n 3"], kind: LocalFeatures, mask: Bool[Tensor, "B n"] | None = None
 ) -> Float[Tensor, "B n width"]:
-    """Return the local features of all points of a batch, in its type: for a model that gets coordinates alone.
+    """Return the local features of all points of a batch, in its dtype, for models that take coordinates alone.
 
-    Equal to `cloud_local_features` but for rounding and for the choice among neighbours at one distance; zeros in
-    padded rows, where the mask is False. The k-d tree of one cloud is faster, by a third of this time.
+    They equal those of `cloud_local_features`, except for rounding and the choice among neighbours at equal distances.
+    Padded rows, where the mask is False, are zero. The k-d tree of `cloud_local_features` takes two thirds of the time.
     """
     real = torch.ones_like(points[:, :, :1]) if mask is None else mask[:, :, None].to(points.dtype)
     X, _ = _normalized(points, real)
-    # Points at no place make k neighbours of any set, so that an exported model takes sets of any size.
+    # SIZE unused points are appended, so that an exported model finds SIZE neighbours in sets of any size.
     others = torch.nn.functional.pad(X, (0, 0, 0, SIZE))
     squares = torch.zeros_like(X[:, :, :1])
     for axis in range(3):  # without the products of a matrix multiplication, whose rounding chooses other neighbours
@@ -151,7 +151,7 @@ def _local_features(
         near: indices of their neighbours, the point itself first.
         offsets: from the point to each neighbour, zero where it is not `used`.
         reach: distance r of the last neighbour.
-        count: points of the cloud.
+        count: number of points of the cloud.
         shifts: mean shifts v, by scale.
     """
     size = used.sum(dim=-1, keepdim=True).clamp(min=1).to(X.dtype)
@@ -175,7 +175,7 @@ def _local_features(
         lengths = v.square().sum(dim=-1).clamp(min=torch.finfo(X.dtype).tiny).sqrt()  # a root of zero has no gradient
         along, across = (v @ u[..., None])[..., 0], _root((v * Nv).sum(dim=-1))
         facing = across[..., 0]
-        # The sign is a step that is not steep, so that rounding does not choose it.
+        # A smooth step instead of the sign, which rounding errors could flip.
         curvature = (u * Nv[..., 1, :]).sum(dim=-1) / (facing.square() + EPSILON).sqrt()
         direction = _root((u[..., None, :] @ _projection(C, l1, l2, l3) @ u[..., :, None])[..., 0, 0])
         columns.append(torch.stack([distance, facing, direction, curvature, across[..., 1], lengths[..., 1]], dim=-1))
@@ -196,7 +196,7 @@ def _agreement(N: Tensor, near: Tensor, offsets: Tensor, used: Tensor, size: Ten
 
 
 def _normalized(points: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the points [B, n, 3] with mean 0 and a root mean square radius of 1 over real ones, and the old square.
+    """Return points [B, n, 3] with mean 0 and root mean square radius 1 over the real ones, and the former mean square.
 
     `real` [B, n, 1] is 1 at points that count, and 0 at others.
     """
@@ -213,7 +213,7 @@ def _rows_at(X: Float[Tensor, "B n d"], indices: Int[Tensor, "B n k"]) -> Float[
 
 
 def _mean_shifts_by_blocks(X: Float[Tensor, "n 3"]) -> Float[Tensor, "n s 3"]:
-    """Return the mean shifts of one cloud, some rows at a time and in float32: in half of the time."""
+    """Return the mean shifts of one cloud, for some rows at a time and in float32, which halves the time."""
     squares, one = X.square().sum(dim=1, keepdim=True), torch.ones_like(X[:, :1])
     rows = torch.cat([-2 * X, squares, one], dim=1) * EXPONENT
     columns = torch.cat([X, one, squares], dim=1).T.contiguous()
@@ -227,7 +227,7 @@ def _weighted_sums(Y: Float[Tensor, "... 4 m"], exponents: Float[Tensor, "... n 
 
     The `exponents` are those of the first s, and are overwritten if they need no gradient.
     """
-    in_place = not exponents.requires_grad  # in half of the time
+    in_place = not exponents.requires_grad  # halves the time
     K = exponents.exp_() if in_place else exponents.exp()
     threshold, square = (torch.threshold_, Tensor.square_) if in_place else (torch.threshold, Tensor.square)
     sums = [Y @ K.mT]
@@ -262,7 +262,7 @@ def _eigenvalues(C: Float[Tensor, "... 3 3"]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _projection(C: Float[Tensor, "... 3 3"], value: Tensor, second: Tensor, third: Tensor) -> Float[Tensor, "... 3 3"]:
-    """Return v v^T of the unit eigenvectors v of eigenvalues [...]; it goes to zero where another one is near."""
+    """Return v v^T for the unit eigenvector v of each eigenvalue [...]; zero if another eigenvalue is close to it."""
     gap = (value - second) * (value - third)
     fading, total, product = ((gap / (gap.square() + GAP**2)), second + third, second * third)
     unit = torch.eye(3, dtype=C.dtype, device=C.device)
@@ -270,14 +270,14 @@ def _projection(C: Float[Tensor, "... 3 3"], value: Tensor, second: Tensor, thir
 
 
 def _root(square: Tensor) -> Tensor:
-    """Return |v.w| of (v.w)^2, which rounding may make negative."""
+    """Return |v.w|, given (v.w)^2, which rounding can make negative."""
     return (square.clamp(min=0) + PART**2).sqrt()
 
 
 def rotate_local_features(
     features: Float[Tensor, "B n width"], matrices: Float[Tensor, "B 3 3"], kind: LocalFeatures
 ) -> Float[Tensor, "B n width"]:
-    """Return the features of clouds that are rotated, x -> R x: products become R (n n^T) R^T, mean shifts R v."""
+    """Return the features of clouds that are rotated, x -> R x: n n^T becomes R (n n^T) R^T, and mean shifts R v."""
     N = features[..., -len(PRODUCTS) :][..., _MATRIX].unflatten(-1, (3, 3))
     rotated = torch.einsum("bij,bnjk,blk->bnil", matrices, N, matrices).flatten(-2)[..., PRODUCTS.to(N.device)]
     others = features[..., : -len(PRODUCTS)]
@@ -288,8 +288,8 @@ def rotate_local_features(
 
 
 def common_kind(kinds: Iterable[LocalFeatures]) -> LocalFeatures:
-    """Return the kind of local features that all models of an ensemble use, apart from those that use none."""
+    """Return the one kind of local features that the models of an ensemble use; some models may use none."""
     used = {*kinds} - {"none"}
     if len(used) > 1:
-        raise PointsetError(f"the models use different local features ({', '.join(sorted(used))}): combine alike ones")
+        raise PointsetError(f"the models use different local features ({', '.join(sorted(used))}): use one")
     return used.pop() if used else "none"

@@ -11,38 +11,38 @@ from pointset.configuration import Checked, PositiveShare
 
 
 class Mixed(NamedTuple):
-    """A batch in which some shapes contain points of another."""
+    """A batch in which some sets contain points of another set."""
 
     points: Float[Tensor, "B n d"]
-    """Sets of unchanged sizes, with features; the order of the points changes, and zero padding stays last."""
+    """Sets of unchanged sizes, with their features. The order of the points changes; zero padding stays last."""
     partners: Int[Tensor, " B"]
-    """For each set, the row of the batch from which it has points."""
+    """For each set, the index in the batch of the set that its inserted points are from."""
     shares: Float[Tensor, " B"]
     """Share of the points that come from the partner; 0 for an unchanged set."""
 
 
 @dataclass(frozen=True)
 class CutMix(Checked):
-    """PointCutMix of a batch: part of a shape's points is replaced by points of another, and the labels are mixed.
+    """PointCutMix of a batch: points of one shape replace some points of another, and the labels are mixed.
 
-    After Zhang et al. (arXiv 2101.01461) and their released code: with probability 1/2, a share of a shape's points,
-    Beta(1, 1) or uniform on (0, 1), is replaced. Two differences:
+    As in Zhang et al. (arXiv 2101.01461) and their released code, a share of a shape's points is replaced with
+    probability 1/2. The share has the distribution Beta(1, 1), which is uniform on (0, 1). There are two differences:
 
-    - Every shape draws its own share; in the released code a batch has one.
+    - Each shape has a separate share; in the released code, all shapes of a batch have the same share.
     - The released code inserts the points that an optimal assignment gives to the removed ones, which takes a second
-      for 1,024 points. Here variant R, which removes random points, inserts random ones, as an assignment would;
-      variant K, which removes the points nearest to a random centre, inserts those of the other shape nearest to it.
+      for 1,024 points. Here variant R replaces random points by random points of the other shape. Variant K replaces
+      the points nearest to a random centre by the points of the other shape nearest to this centre.
     """
 
     which: Literal["random", "nearest"] = "random"
-    """Variant R or K."""
+    """Variant R ("random") or K ("nearest")."""
     probability: PositiveShare = 0.5
     """Probability that a shape is mixed."""
 
     def __call__(
         self, points: Float[Tensor, "B n d"], generator: Generator, mask: Bool[Tensor, "B n"] | None = None
     ) -> Mixed:
-        """Mix the sets of a batch; the mask, True at real points, stays valid: padding must come last."""
+        """Mix the sets of a batch. Padding must come last, so the mask, True at real points, stays valid."""
         count, most, _ = points.shape
         partners = torch.randperm(count, generator=generator)
         chosen = torch.rand(count, generator=generator) < self.probability
@@ -61,7 +61,7 @@ class CutMix(Checked):
     def _orders(
         self, points: Tensor, others: Tensor, mask: Tensor, other_mask: Tensor, generator: Generator
     ) -> tuple[Tensor, Tensor]:
-        """Return orders [B, n] in which points of a set are removed and points of another inserted, padding last."""
+        """Return the orders [B, n] in which points of a set are removed and its partner's inserted, padding last."""
         if self.which == "random":
             first, second = torch.rand((2, *mask.shape), generator=generator)
         else:

@@ -1,7 +1,7 @@
-"""Normalisations of point clouds, of batches `points [B, n, 3]`.
+"""Normalisations of batches of point clouds, `points [B, n, 3]`.
 
-A mask [B, n] is True at real points; padded rows are ignored, and come out as zeros. A shape gives the same result at
-any scale, up to rounding.
+A mask [B, n] is True at real points; padded rows are ignored and become zeros. Except for "none", the result does not
+depend on the scale of a shape, up to rounding.
 """
 
 from collections.abc import Callable
@@ -21,17 +21,17 @@ STANDARDIZED = 1e-4
 
 
 def normalize_points(points: Tensor, how: str, mask: Tensor | None = None, *, up: Axis = "z") -> Tensor:
-    """Normalise every cloud of a batch on its own.
+    """Normalise each cloud of a batch.
 
     Args:
         points: [B, n, 3] floating.
-        how: one of `NORMALIZATIONS`: "unit-sphere", "standardize", "center-standardize" or "none".
+        how: "unit-sphere", "standardize", "center-standardize", "principal-axes", "upright-axes" or "none".
         mask: bool [B, n], True at real points; None when all are.
         up: the axis that points up, about which "upright-axes" rotates.
 
     Returns:
-        [B, n, 3]. A cloud without extent, or without real points, gives zeros (except with "none"); one that is not
-        finite gives NaN.
+        [B, n, 3]. A cloud without extent or without real points becomes zeros (except with "none"). A cloud that is not
+            finite becomes NaN.
 
     Raises:
         PointsetError: `how` is unknown (the known names are listed), or points or mask have another type or shape.
@@ -50,11 +50,11 @@ def normalize_rows(
 ) -> Tensor:
     """Normalise points [B, n, d] as `normalize_points` does; the features of `columns` rotate with the set.
 
-    A normalisation of `ABOUT` rotates the centred clouds to their principal axes, the eigenvectors of the covariance,
-    of increasing eigenvalue along x, y and z; with "upright-axes" about the axis `up` alone (the longer horizontal
-    axis is y, or z if y points up). The cubes of the coordinates have a positive sum along y and z; the sign along x
-    makes it a rotation. Where an axis or its sign is not determined, small changes can rotate a shape: see
-    `half_turns`.
+    "principal-axes" rotates centred clouds so that the eigenvectors of their covariance become x, y and z, in the order
+    of increasing eigenvalues. "upright-axes" rotates only about the axis `up`; the longer horizontal axis becomes y, or
+    z if y points up. The signs are such that the cubes of the coordinates have a positive sum along y and z, and the
+    sign of x is that of a rotation. If an axis or its sign is nearly undetermined, a small change of a shape can rotate
+    it: see `half_turns`.
     """
     if how not in NORMALIZATIONS:
         raise PointsetError(f"normalize must be one of {', '.join(NORMALIZATIONS)}, got {quoted(how)}")
@@ -102,18 +102,19 @@ def log_size(points: Tensor) -> Tensor:
 
 
 ABOUT = ("principal-axes", "upright-axes")
-"""Normalisations that rotate clouds to axes."""
+"""Normalisations that rotate clouds to principal axes."""
 
 
 def _about(how: str, up: Axis) -> int | None:
-    """Return the axis of rotation of a normalisation; None for any."""
+    """Return the index of the axis about which a normalisation rotates; None if it rotates about any axis."""
     return None if how == "principal-axes" else "xyz".index(up)
 
 
 def half_turns(how: str, up: Axis = "z") -> Float[Tensor, "k 3 3"]:
-    """Return the identity and the half turns about the axes of a normalisation, for any choice of their signs.
+    """Return the rotations between all choices of signs of a normalisation's axes: the identity and half turns.
 
-    Predictions averaged over them do not depend on the rule for signs. Other normalisations have the identity alone.
+    Predictions averaged over them do not depend on the rule for signs. Normalisations without axes have only the
+    identity.
     """
     diagonals = [[1.0, 1, 1], [-1, -1, 1], [-1, 1, -1], [1, -1, -1]]
     kept = {None: (0, 1, 2, 3), 2: (0, 1), 1: (0, 2)}[_about(how, up)] if how in ABOUT else (0,)
@@ -137,7 +138,7 @@ def _normalized(
         return points
     count = points.shape[1] if mask is None else mask.sum(1).clamp(min=1)[:, None, None]
     real = points if mask is None else points.masked_fill(~mask.unsqueeze(2), torch.inf)
-    # From its minimum, a constant cloud is exactly zero; by a power of two, squares neither overflow nor underflow.
+    # Minus its minimum, a constant cloud is exactly zero. Scaled by a power of two, squares do not over- or underflow.
     moved = zero_padding(points - real.amin(dims, keepdim=True), mask)
     exponent = torch.frexp(moved.amax((1, 2), keepdim=True)).exponent.clamp(-126, 126)
     moved *= torch.ldexp(torch.ones_like(moved[:, :1, :1]), -exponent)
@@ -162,7 +163,7 @@ def _axes(covariance: Tensor, about: int | None) -> Tensor:
 
 
 def _signed(axes: Tensor, cubes: Tensor, about: int | None) -> Tensor:
-    """Return the axes with signs for positive sums of cubes [B, 3], the first free one with that of a rotation."""
+    """Return the axes with signs that make the sums of cubes [B, 3] positive; the sign of x is that of a rotation."""
     signs = torch.where(cubes < 0, -1.0, 1.0).to(axes)
     if about is not None:
         signs[:, about] = 1

@@ -1,4 +1,4 @@
-"""How shapes become sets of points (`Preparation`), and what else determines the data of a run (`DataOptions`)."""
+"""Options: how a shape becomes a point set (`Preparation`), and the data of a training run (`DataOptions`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ Normalize = Literal["unit-sphere", "standardize", "center-standardize", "princip
 SPLITS = ("train", "test")
 Sampler = Literal["uniform", "fps", "poisson"]
 NORMALS = "normals"
-"""The feature that is a direction, and rotates with the shape."""
+"""Name of the feature that rotates with the shape."""
 CLOUD_POINTS = 1024
-"""Points of the cloud whose neighbourhoods are described, where a shape has as many: they depend on the density."""
+"""Minimum number of points for local features, as they depend on the density; a smaller cloud is used whole."""
 DERIVED = ("kinds", "files_up", "inputs", "local_features", "least")
 """Fields of a preparation that follow from the data, the model and the training."""
 TABLES = ("labels", "groups", "without")
-"""Options that are paths of tables; groups may be something else."""
+"""Options that can be the path of a table."""
 _DERIVED = Parameter(parse=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation(OutlierOptions):
-    """How shapes become sets of points; a trained model has the one of its training.
+    """How a shape becomes a set of points. A trained model keeps the preparation of its training shapes.
 
     Example:
         >>> pointset.data.Preparation(points=100, normalize="standardize", features=("normals",))
@@ -38,29 +38,34 @@ class Preparation(OutlierOptions):
     """
 
     points: Annotated[PointCount, COMMON] = 1024
-    """Points per set; a smaller cloud gives all its points."""
+    """Number of points per set. A cloud with fewer points is used whole."""
     cache_points: PointCount = 2048
-    """Points sampled once per mesh, from which sets are drawn; of a trained model, those of its largest shape."""
+    """Number of points that are sampled once from each mesh and cached. Sets are random subsets of them. In the
+    preparation of a trained model: the number of points of its largest shape."""
     normalize: Normalize = "unit-sphere"
-    """Normalisation of each set, see `pointset.data.normalize`; "principal-axes" for shapes in any pose, "upright-axes"
-    for shapes that are rotated about the upward axis."""
+    """Normalisation of each set: centred and scaled to radius 1 ("unit-sphere") or to standard deviation 1
+    ("center-standardize"; "standardize" subtracts one mean from all coordinates), or also rotated to principal axes:
+    "principal-axes" for shapes in any pose, "upright-axes" for shapes rotated about the upward axis."""
     sampler: Sampler = "uniform"
-    """How points are sampled from meshes; see `pointset.data.sampling`."""
+    """How points are sampled from meshes: uniformly, or evenly spread by farthest-point sampling ("fps") or
+    Poisson-disk sampling ("poisson", which needs the extra open3d)."""
     up: Axis = "z"
-    """The upward axis of the sets."""
+    """Upward axis of the sets."""
     kinds: Annotated[tuple[str, ...], _DERIVED] = ()
-    """Suffixes of the training files, which have one upward axis; others have the usual axis of their format."""
+    """Suffixes of the files that have the upward axis of the training files. Others have the usual axis of their
+    format."""
     files_up: Annotated[FileUp | None, _DERIVED] = None
-    """Upward axis of the training files, if it is neither y nor z: their points are rotated to Z up."""
+    """Upward axis of the training files if it is neither y nor z. Their points are rotated to Z up."""
     features: tuple[str, ...] = ()
-    """Point features beside the coordinates: "normals" (from meshes or files); for point clouds also "colors",
-    "columns" (numbers without names), or fields by name: intensity,return_number."""
+    """Point features in addition to the coordinates: "normals" (of meshes or clouds), and for clouds also "colors",
+    "columns" (all columns without a name) or names of columns, such as intensity,return_number."""
     inputs: Annotated[Count, _DERIVED] = 3
-    """Numbers of each point that are given: coordinates and features."""
+    """Number of values per point: 3 coordinates and the features, without local features."""
     local_features: Annotated[LocalFeatures, _DERIVED] = "none"
-    """Local features of each point; see `pointset.data.local_features`."""
+    """Kind of local features; see `pointset.data.local_features`."""
     least: Annotated[PositiveShare, _DERIVED] = 0.5
-    """Share of the points of a training shape below which local features are too coarse for the model: it warns."""
+    """Clouds with fewer points than this share of those of a training shape cause a warning if local features are
+    used."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,7 +77,7 @@ class Preparation(OutlierOptions):
 
     @classmethod
     def _fields_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields; features may also be one text, with commas between names, in any order."""
+        """Return the fields; features may also be one text of names separated by commas, in any order."""
         fields = super()._fields_of(values)
         names = fields.get("features")
         if names and isinstance(names, str | tuple):
@@ -81,7 +86,7 @@ class Preparation(OutlierOptions):
         return fields
 
     def __repr__(self) -> str:
-        """One line with the settings that change the points."""
+        """Return one line with the options that change the points."""
         beside = [f"with {', '.join(self.features)}"] * bool(self.features)
         beside += [f"local features {self.local_features}"] * (self.local_features != "none")
         beside += ["outliers removed"] * self.remove_outliers
@@ -95,17 +100,17 @@ class Preparation(OutlierOptions):
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The features other than normals, which follow them."""
+        """The features other than normals. They come after the normals."""
         return tuple(name for name in self.features if name != NORMALS)
 
     @property
     def arrays(self) -> list[str]:
-        """Names of the arrays of a shape whose columns are those of its points, in this order."""
+        """Names of the arrays of a shape that are joined to its points [n, d], in this order."""
         return ["points"] + ["normals"] * self.has_normals + ["features"] * bool(self.further)
 
     @property
     def cloud_points(self) -> int:
-        """Points among which neighbours are searched, and of which a set is a part."""
+        """Number of points of a shape from which local features are computed; a set is a subset of them."""
         return self.points if self.local_features == "none" else max(self.points, CLOUD_POINTS)
 
     def usual_up(self, name: str) -> FileUp:
@@ -117,7 +122,9 @@ class Preparation(OutlierOptions):
 @explained
 @dataclass(frozen=True, kw_only=True)
 class DataOptions(Preparation):
-    """The data of a run: how its sets are made, and which shapes they are; all models of a comparison share it.
+    """The data of a training run: which shapes it uses, and how they become point sets.
+
+    All models of a comparison have the same data.
 
     Example:
         >>> options = pointset.DataOptions(points=128, normalize="standardize")
@@ -129,30 +136,31 @@ class DataOptions(Preparation):
     """
 
     up: Annotated[FileUp, COMMON] = "auto"  # type: ignore[assignment]
-    """Axis that points up in the files; "auto" is the card's, or for a folder y for OBJ, GLB and glTF, otherwise z.
-    Files with another axis than y or z are rotated to Z up. Write --up=-y for a negative axis."""
+    """Axis that points up in the files. "auto" means that of the card, or for a folder y if all files are OBJ, GLB or
+    glTF, otherwise z. Shapes with x or a negative axis up (--up=-y) are rotated to Z up."""
     data_seed: Seed = 0
-    """Seeds caches and fixed test subsets."""
+    """Seed of the points sampled from meshes and of the fixed subsets for evaluation."""
     split_seed: Seed = 0
-    """Seeds the train/test split of a folder that has none."""
+    """Seed of the train/test split of a folder without a split."""
     variant: str | None = None
-    """Version of the dataset, if there are several, such as PB_T50_RS of ScanObjectNN."""
+    """Version of a dataset that has several versions, such as PB_T50_RS of ScanObjectNN."""
     on_error: OnError = "raise"
-    """How to handle clouds or meshes that cannot be used: "raise" reports them all, "skip" continues without them."""
+    """What to do about files that cannot be used: "raise" tries all files and ends with an error, "skip" continues
+    without the unusable ones."""
 
     groups: Annotated[str | None, COMMON] = None
-    """Shapes that must stay on one side of a split, such as views of one object: a table (*.csv) of files and groups, a
-    regular expression whose parentheses are the group, the number of a folder level, or "names" (the file name without
-    its last number), the default for training shapes if most classes have several groups; "none" has no groups."""
+    """Groups of shapes that stay on one side of a split, such as views of one object: a table (*.csv) of files and
+    groups, a regular expression whose parentheses match the group, the number of a folder level, "names" (the file name
+    without its last number) or "none". Default for training shapes: "names", if most of them then share a group."""
     labels: Annotated[str | None, COMMON] = None
-    """A table (*.csv) with the columns "file" and "label", and perhaps "split" and "group", instead of folders of
-    classes; `pointset data show --write-labels` writes one."""
+    """Table (*.csv) of labels instead of a folder per class: columns "file", "label", optionally "split" and "group".
+    `pointset data show --write-labels` writes one."""
     without: str | None = None
-    """A table (*.csv) of files to leave out, as `pointset data check -o check.csv` writes it."""
+    """Table (*.csv) of files to leave out, such as the one that `pointset data check -o check.csv` writes."""
 
     @classmethod
     def of(cls, description: Mapping[str, Any]) -> Self:
-        """Return the options saved in a `PointSets.describe` description.
+        """Return the options that are saved in a description by `PointSets.describe`.
 
         If shapes were left out, `on_error` is "skip".
         """
@@ -173,7 +181,7 @@ class DataOptions(Preparation):
 
     @classmethod
     def beside(cls) -> list[str]:
-        """Return the names of the options that are saved beside the preparation; results list skipped shapes."""
+        """Return the names of the options that are saved in addition to the preparation, all except `on_error`."""
         of_preparation = Preparation.option_names()
         return [name for name in cls.option_names() if name not in (*of_preparation, "on_error")]
 

@@ -1,4 +1,4 @@
-"""Repeated points of clouds, which count once, and statistical outlier removal, an option that is off by default."""
+"""Merge repeated points of clouds, and remove outliers on request."""
 
 import warnings
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from pointset.data.readers.clouds import Cloud
 from pointset.errors import PointsetError, counted
 
 MOST_REMOVED = 0.1
-"""Largest share of the points of a cloud that outlier removal may remove."""
+"""Maximum share of the points of a cloud that outlier removal may remove."""
 ORIGIN_COPIES = 3
-"""Points at the origin, above which they are reported: depth cameras and padding write zeros for missing points."""
+"""More points than this at the origin cause a warning: depth cameras and padding write zeros for missing points."""
 OPTION = "--remove-outliers (in Python remove_outliers=True)"
 
 
@@ -23,21 +23,22 @@ class OutlierOptions(Checked):
     """Options of statistical outlier removal, as in the Point Cloud Library and Open3D."""
 
     remove_outliers: bool = False
-    """Remove points of clouds in files that are far from all others: statistical outlier removal. Clouds in memory
-    keep all points."""
+    """Remove outliers, which are points far from all others, from point clouds in files, by statistical outlier
+    removal. Arrays in memory keep all points."""
     outlier_neighbours: Count = 20
-    """Nearest neighbours to which the mean distance of a point is computed (MeanK, nb_neighbors)."""
+    """Number of nearest neighbours over which the distance of a point is averaged (MeanK in the Point Cloud Library,
+    nb_neighbors in Open3D)."""
     outlier_ratio: Positive = 2.0
-    """Standard deviations of that distance above its mean from which a point is an outlier (StddevMulThresh,
-    std_ratio)."""
+    """A point is an outlier if this average distance exceeds its mean over all points by more than this number of
+    standard deviations (StddevMulThresh, std_ratio)."""
 
 
 def prepare_cloud(cloud: Cloud, name: str, options: OutlierOptions) -> Cloud:
-    """Return the cloud of a file without repeated points and, if the options say so, without outliers.
+    """Return a cloud without repeated points and, if the options request it, without outliers.
 
     Args:
-        cloud: of n points.
-        name: of the file, for messages.
+        cloud: the cloud.
+        name: name of the file, for messages.
         options: whether outliers are removed, and how.
 
     Raises:
@@ -57,9 +58,9 @@ def prepare_cloud(cloud: Cloud, name: str, options: OutlierOptions) -> Cloud:
         return cloud
     outliers = find_outliers(cloud.points, options.outlier_neighbours, options.outlier_ratio)
     if (share := outliers.mean()) > MOST_REMOVED:
-        found = f"outlier removal would remove {outliers.sum():,} of {len(outliers):,} points ({share:.0%}, and at most"
+        found = f"outlier removal would remove {outliers.sum():,} of {len(outliers):,} points ({share:.0%}, but at most"
         remedy = f"leave --remove-outliers out, or raise outlier_ratio (now {options.outlier_ratio:g})"
-        raise PointsetError(f"{name}: {found} {MOST_REMOVED:.0%} may go): {remedy}")
+        raise PointsetError(f"{name}: {found} {MOST_REMOVED:.0%} are allowed): {remedy}")
     if outliers.any() or missing:
         at_origin = f" and {missing:,} at the origin" if missing else ""
         removed = f"{counted(int(outliers.sum()), 'outlier')}{at_origin}"
@@ -68,10 +69,10 @@ def prepare_cloud(cloud: Cloud, name: str, options: OutlierOptions) -> Cloud:
 
 
 def merge_duplicates(cloud: Cloud) -> Cloud:
-    """Return the cloud with each place once, in the order of the first points there.
+    """Return the cloud without points that repeat the coordinates of an earlier point.
 
-    Clouds are padded by repeating points; a set contains each of them once, so that neighbours, normalisation and
-    farthest points do not depend on how often a place is repeated.
+    Some clouds are padded with copies of their points. Without the copies, neighbours, normalisation and farthest
+    points do not depend on the padding.
     """
     places = np.ascontiguousarray(cloud.points + 0.0)  # -0.0 is 0.0
     rows = places.view(np.dtype((np.void, places.dtype.itemsize * 3))).ravel()
@@ -83,8 +84,8 @@ def find_outliers(points: Float[ndarray, "n 3"], neighbours: int, ratio: float) 
     """Return True for outliers: points whose mean distance to their nearest neighbours is unusually large.
 
     Statistical outlier removal (Rusu et al., "Towards 3D point cloud based object maps for household environments",
-    2008, section 3.1): d is the mean distance of a point to its `neighbours` nearest others; outliers have
-    d > mean(d) + ratio * std(d).
+    2008, section 3.1): let d be the mean distance of a point to its `neighbours` nearest neighbours. A point is an
+    outlier if d > mean(d) + ratio * std(d).
     """
     if len(points) == 1:
         return np.zeros(1, bool)

@@ -1,4 +1,4 @@
-"""Point caches: more points per shape than a set needs, in memory or on disk; and the subsets drawn from them."""
+"""Point caches: the points of shapes, in memory or on disk, and the subsets that are drawn from them."""
 
 import functools
 import hashlib
@@ -16,11 +16,11 @@ from pointset.data.sampling import seed_for
 from pointset.errors import PointsetError, quoted
 
 LOOKED_AT = 64
-"""Most shapes that `PointCache.is_centred` examines."""
+"""Maximum number of shapes that `PointCache.is_centred` examines."""
 LARGEST_COORDINATE = 1e4
-"""Largest coordinate on which a model can be expected to train without normalisation."""
+"""Largest coordinate that is accepted without normalisation: on larger ones, training is expected to fail."""
 CENTRED = 0.05
-"""Largest distance of a centred shape's mean from the origin along an axis, in standard deviations of its points."""
+"""Maximum distance of a centred shape's mean from the origin along an axis, in standard deviations of its points."""
 
 
 @dataclass(eq=False)
@@ -31,31 +31,31 @@ class PointCache:
     """
 
     points: NDArray[np.float32]
-    """[M, P, 3]; or [T, 3], one shape after the other, with `offsets`."""
+    """[M, P, 3], for M shapes of P points; or with `offsets` [T, 3], all shapes concatenated."""
     names: list[str]
-    """[M], unique: they seed the fixed subsets."""
+    """[M], unique, as the fixed subsets are seeded by them."""
     labels: NDArray[np.int64]
     """[M], indices into `classes`."""
     classes: list[str]
-    """Names, in the order of the labels."""
+    """Names of the classes, in the order of the labels."""
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """Other numbers of each point, [M, P, ...] or [T, ...] as the points: unit "normals" (3) and "features" (f)."""
+    """Other values of each point, [M, P, ...] or [T, ...] as the points: unit "normals" (3) and "features" (f)."""
     checksums: tuple[str, ...] = ()
     """[M], BLAKE2b of each shape's points, if the manifest has them."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """Reasons why shapes could not be used, by their names; the cache lacks them."""
+    """The shapes that could not be used and are not in the cache, by name, and the reason for each."""
     remarks: str = ""
-    """The warnings with which files were read, such as points that were removed."""
+    """The warnings that were given while files were read, such as of removed points."""
     offsets: NDArray[np.int64] | None = None
-    """[M + 1], of a ragged cache: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all have P points."""
+    """[M + 1], of a ragged cache: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all shapes have P points."""
 
     def __post_init__(self) -> None:
-        # Of an array that is not contiguous, every draw would copy the whole.
+        # Every draw from an array that is not contiguous would copy the whole array.
         self.points = np.require(self.points, requirements="C")
         self.arrays = {name: np.require(array, requirements="C") for name, array in self.arrays.items()}
         for row in np.flatnonzero((self.labels < 0) | (self.labels >= len(self.classes)))[:1].tolist():
             raise PointsetError(
-                f"shape {quoted(self.names[row])} has label {self.labels[row]}, and there are {len(self.classes)} "
+                f"shape {quoted(self.names[row])} has label {self.labels[row]}, but there are {len(self.classes)} "
                 "classes, counted from 0: correct the labels"
             )
 
@@ -73,7 +73,7 @@ class PointCache:
         return replace(self, points=columns["points"], arrays=arrays, checksums=(), **fields)
 
     def rotated(self, axes: Sequence[str], up: str) -> "PointCache":
-        """Return the cache whose shapes, each with one of these directions up, are rotated to have this axis up."""
+        """Return the cache with all shapes rotated to have `up` up; `axes` are their present upward directions, [M]."""
         if {*axes} <= {up}:
             return self
         columns = self.columns
@@ -87,7 +87,7 @@ class PointCache:
 
     @functools.cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """Points of each shape, [M]."""
+        """Number of points of each shape, [M]."""
         if self.offsets is None:
             return np.full(len(self.names), self.points.shape[1], np.int64)
         return np.diff(self.offsets)
@@ -103,7 +103,7 @@ class PointCache:
         return source.view(np.ndarray).reshape(-1, *source.shape[self.points.ndim - 1 :]).take(where, axis=0)
 
     def cloud(self, row: int, array: str = "points") -> NDArray[Any]:
-        """Return all points [n, 3] of one shape, or their numbers [n, ...] in one of the `arrays`."""
+        """Return all points [n, 3] of one shape, or their values [n, ...] in one of the `arrays`."""
         return self.take(self.starts[row] + np.arange(self.sizes[row]), array)
 
     def is_centred(self, rows: NDArray[np.int64]) -> bool:
@@ -130,14 +130,14 @@ class PointCache:
         return ""
 
     def digest(self, row: int, array: str = "points") -> str:
-        """BLAKE2b hash of the points of one shape, or of their numbers in one of the `arrays`."""
+        """Return a BLAKE2b hash of the points of one shape, or of their values in one of the `arrays`."""
         if array == "points" and self.checksums:
             return self.checksums[row]
         block = self.cloud(row, array)
         return digest_of(block.astype("<f4" if block.dtype.kind == "f" else block.dtype.newbyteorder("<"), copy=False))
 
     def fingerprint(self, rows: Sequence[int], beside: Sequence[str] = ()) -> str:
-        """Return a hash of the classes, and of names, labels, points and the arrays `beside` of shapes, in order."""
+        """Return a hash of the classes and of the shapes' names, labels, points and arrays `beside`, in order."""
         digest = hashlib.sha256("\0".join(self.classes).encode())
         for row in rows:
             digest.update(f"\n{self.names[row]}\0{self.labels[row]}\0{self.digest(row)}".encode())
@@ -156,23 +156,23 @@ class PointCache:
 
 
 def one_width(what: str, widths: Mapping[str, int]) -> int:
-    """Return the number of columns that all shapes have, by their names; a PointsetError if one has another."""
+    """Return the common value of the numbers of columns of shapes, by name; a PointsetError if they differ."""
     (first, width), *others = widths.items()
     for name, other in others:
         if other != width:
             raise PointsetError(
-                f"{what} have {width} columns in {quoted(first)} and {other} in {quoted(name)}: give all equally many"
+                f"{what} have {width} columns in {quoted(first)} and {other} in {quoted(name)}: make them equal"
             )
     return width
 
 
 def digest_of(array: NDArray[Any]) -> str:
-    """BLAKE2b hash of the numbers of an array."""
+    """Return a BLAKE2b hash of the values of an array."""
     return hashlib.blake2b(np.ascontiguousarray(array).data, digest_size=16).hexdigest()
 
 
 def _stored(array: NDArray[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return a function and arguments that make an array again: from its file if it is a whole, read-only map."""
+    """Return a function and arguments that recreate an array, from its file if it is a whole read-only memory map."""
     if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and not array.flags.writeable:
         return np.memmap, (array.filename, array.dtype, "r", array.offset, array.shape)
     return np.asarray, (array,)
@@ -202,13 +202,13 @@ def fixed_indices(cache: PointCache, rows: NDArray[np.int64], size: int, seed: i
 
 
 def _among_all(cache: PointCache, rows: NDArray[np.int64], chosen: Sequence[NDArray[np.int64]]) -> Indices:
-    """Return indices among all points of those chosen of each shape."""
+    """Return the indices into all points, given the indices that are chosen within each shape."""
     sizes = np.array([len(own) for own in chosen], np.int64)
     return np.repeat(cache.starts[rows], sizes) + np.concatenate([np.empty(0, np.int64), *chosen]), sizes
 
 
 def random_subsets(available: int, count: int, sets: int, generator: torch.Generator) -> NDArray[np.int64]:
-    """Independent random subsets of range(available), int64 [sets, count], each uniform among all of this size.
+    """Return independent random subsets of range(available), int64 [sets, count], each uniform among all of this size.
 
     Numbers are drawn with replacement and repeats are dropped, so the cost grows with `count` and not with `available`.
     For more than half of the range, the complement is drawn. All arithmetic is in integers, so the result does not
@@ -236,12 +236,12 @@ def _distinct(available: int, count: int, sets: int, generator: torch.Generator)
 
 
 def _first_occurrences(drawn: NDArray[np.int64], available: int) -> NDArray[np.bool_]:
-    """Mask [sets, draws], True where a number occurs for the first time in its row."""
+    """Return a mask [sets, draws], True where a number occurs for the first time in its row."""
     sets, draws = drawn.shape
     cell = drawn + np.arange(sets)[:, None] * available
     kind = np.min_scalar_type(draws)  # a small table stays in the processor's cache
     position = np.broadcast_to(np.arange(draws, dtype=kind), drawn.shape)
     first = np.empty(sets * available, dtype=kind)
-    # Written from the last place to the first, so that the first place overwrites the others in a shared cell.
+    # Written from the last position to the first, so that each cell keeps the first position of its number.
     first[cell[:, ::-1].ravel()] = position[:, ::-1].ravel()
     return first[cell] == position

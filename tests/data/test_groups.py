@@ -139,7 +139,7 @@ def test_every_class_keeps_a_group_where_groups_have_several_classes():
 def test_groups_of_sets_in_memory_are_any_sequence_and_are_kept(given):
     sets = pointset.from_arrays(np.random.default_rng(0).normal(size=(4, 8, 3)), ["a", "b"] * 2).grouped(given)
     assert sets.grouping.groups.tolist() == [0, 1, 0, 2]
-    assert str(sets.grouping) == "3 groups as given"
+    assert str(sets.grouping) == "3 groups that were given"
 
 
 def test_validation_keeps_groups_of_names_unless_they_are_switched_off(tmp_path):

@@ -172,7 +172,7 @@ def test_a_folder_of_obj_files_is_not_taken_for_z_up_in_silence(objs):
 def test_obj_files_beside_others_are_turned_as_one_file_would_be(objs, tmp_path):
     write_off(objs / "class0" / "train" / "5.off", Mesh(CORNERS, np.array(FACES) - 1))
     with pytest.warns(
-        UserWarning, match=r"objs holds \.obj files, which usually have Y up: beside others, they are turned.* --up"
+        UserWarning, match=r"objs holds \.obj files, which usually have Y up: with other files, they are rotated.* --up"
     ) as said:
         sets = load(objs)
     assert len(said) == 1
