@@ -65,7 +65,7 @@ def compare(
     Args:
         file: An experiment file (TOML), such as those in scripts/experiments; a set problem without meshes, with the
             published results in the table (max-regression, clustering, counting or anomaly); or the folder of a
-            comparison. FILE sets all options. Only --models, --data, --seeds, --steps and --threads can change them.
+            comparison. FILE sets all options. Only models, data, seeds, steps and threads can be changed by flags.
         models: Names of models from `pointset zoo`; with FILE, names of rows to run.
         data: Name of a dataset (see `pointset data list`), or a folder; default: shapes10.
         seeds: Seeds: each model is trained once per number of points and seed; default: 0 1 2.

@@ -38,7 +38,7 @@ class Preparation(OutlierOptions):
     """
 
     points: Annotated[PointCount, COMMON] = 1024
-    """Number of points per set. A cloud with fewer points is used whole."""
+    """Points per set. Smaller clouds are used whole."""
     cache_points: PointCount = 2048
     """Number of points that are sampled once from each mesh and cached. Sets are random subsets of them. In the
     preparation of a trained model: the number of points of its largest shape."""
@@ -136,8 +136,8 @@ class DataOptions(Preparation):
     """
 
     up: Annotated[FileUp, COMMON] = "auto"  # type: ignore[assignment]
-    """Axis that points up in the files. "auto" means that of the card, or for a folder y if all files are OBJ, GLB or
-    glTF, otherwise z. Shapes with x or a negative axis up (--up=-y) are rotated to Z up."""
+    """Upward axis of the files. "auto" means that of the card, or for a folder y (OBJ, GLB, glTF) or z (others). Shapes
+    with x or a negative axis up (--up=-y) are rotated to Z up."""
     data_seed: Seed = 0
     """Seed of the points sampled from meshes and of the fixed subsets for evaluation."""
     split_seed: Seed = 0
@@ -149,14 +149,14 @@ class DataOptions(Preparation):
     without the unusable ones."""
 
     groups: Annotated[str | None, COMMON] = None
-    """Groups of shapes that stay on one side of a split, such as views of one object: a table (*.csv) of files and
-    groups, a regular expression whose parentheses match the group, the number of a folder level, "names" (the file name
-    without its last number) or "none". Default for training shapes: "names", if most of them then share a group."""
+    """Groups of shapes that stay on one side of a split, such as views of one object: a CSV table of files and groups,
+    a regular expression with the group in parentheses, the number of a folder level, "names" (file name without last
+    number) or "none". Default in training: "names" if most share a group."""
     labels: Annotated[str | None, COMMON] = None
-    """Table (*.csv) of labels instead of a folder per class: columns "file", "label", optionally "split" and "group".
+    """CSV table of labels instead of a folder per class: columns "file", "label", optionally "split" and "group".
     `pointset data show --write-labels` writes one."""
     without: str | None = None
-    """Table (*.csv) of files to leave out, such as the one that `pointset data check -o check.csv` writes."""
+    """CSV table of files to leave out, such as the one that `pointset data check -o check.csv` writes."""
 
     @classmethod
     def of(cls, description: Mapping[str, Any]) -> Self:

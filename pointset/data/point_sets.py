@@ -28,30 +28,30 @@ from pointset.errors import PointsetError, described
 from pointset.inputs import InputError, as_places
 
 LEFT_OUT = ("points", "fingerprint", "grouping", "listing")
-"""Attributes that parts of sets do not share, and other processes do not need."""
+"""Attributes that are not copied to subsets or to other processes."""
 _AT_ONCE = 256
-"""Shapes that are read at a time for the evaluation view, so that memory never holds a whole cache."""
+"""Number of shapes that are read at a time for the evaluation view, so that memory never holds a whole cache."""
 
 
 class PointSets(Dataset[tuple[Tensor, int]]):
     """Shapes as point sets, each a subset of its cache of points.
 
     The evaluation view (`points`, `mask`, `dataset[i]`) is one fixed subset per shape, which depends only on the seed
-    and the shape's name. The training view (`draw`) is a fresh random subset each time. Both are normalised after the
-    subset is taken, so a model sees nothing of a shape except its points.
+    and the shape's name. The training view (`draw`) is a fresh random subset each time. Both views are normalised after
+    the subset is taken, so a model sees only the points of the subset.
 
-    A point has d numbers: three coordinates, then the features in `options.features`, normals first, then its local
+    A point has d values: three coordinates, then the features in `options.features`, normals first, then its local
     features, see `with_local_features`. Only coordinates are normalised.
 
-    Sets have n points each; a smaller shape of a ragged cache gives all its points. Sets of different sizes are padded
-    with zeros, and a mask is True at real points.
+    Sets have n points each. If a shape of a ragged cache has fewer, its set has all of them. Sets of different sizes
+    are padded with zeros, and a mask is True at real points.
 
     Args:
         cache: the points of all shapes, which is kept as `point_cache`.
-        rows: int64 [N]: shape i is row `rows[i]` of the cache; None means all.
+        rows: int64 [N]; shape i is row `rows[i]` of the cache. None means all rows.
         options: how sets are made from the cache.
         name: name of the dataset or of its folder.
-        source: a dataset's name, or a folder's path, with which `load_dataset` finds the data again.
+        source: a dataset's name or a folder's path, from which `load_dataset` loads the data again.
         split: "train", "test", "validation", ...
 
     Attributes:
@@ -66,11 +66,11 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     """
 
     groups: Groups | None = None
-    """The group of each shape, int64 [N], as it is given; see `grouped` and `grouping`."""
+    """The given group of each shape, int64 [N]; see `grouped` and `grouping`."""
     listing: Listing | None = None
-    """The files of all splits of the folder that the sets were loaded from; None for a release, and for parts."""
+    """The files of all splits of the folder that the sets were loaded from; None for released data and for subsets."""
     local_features: LocalFeatures = "none"
-    """Kind of the local features that points have beside their other numbers."""
+    """Kind of the local features that follow the other values of each point."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         split: str = "train",
         rows: Tensor | None = None,
     ) -> None:
-        """Make a view; a PointsetError if the cache has no shape with enough points, or other features."""
+        """Create the sets; a PointsetError if no shape of the cache has enough points, or the features do not fit."""
         self.point_cache, self.options = cache, options
         if not {*options.arrays} <= {*cache.columns} or ("features" in cache.arrays) != bool(options.further):
             raise PointsetError(
@@ -95,7 +95,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @property
     def size(self) -> int:
-        """Points per set, n; the maximum, if the cache is ragged."""
+        """Number of points per set, n; the maximum if the cache is ragged."""
         return self.options.points
 
     @property
@@ -105,12 +105,12 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @property
     def inputs(self) -> int:
-        """Numbers per point that the data have: 3 coordinates and the features."""
+        """Number of values per point: 3 coordinates and the features, without local features."""
         return sum(self.point_cache.columns[name].shape[-1] for name in self.options.arrays)
 
     @property
     def columns(self) -> Columns:
-        """What augmentations turn with the shapes."""
+        """The features that augmentations rotate with the shapes."""
         return Columns(self.options.has_normals, self.local_features)
 
     def require_inputs(self, model: Any) -> None:
@@ -138,14 +138,14 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Points of each set, [N]."""
+        """Number of points of each set, [N]."""
         return np.minimum(self.point_cache.sizes[self.rows.numpy()], self.size)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        """One line with name, split, number of shapes and classes, and options."""
+        """Return one line with the name, split, numbers of shapes, classes and points, and options."""
         features = f" with {', '.join(self.options.features)}" if self.options.features else ""
         ragged = "up to " if self.mask is not None else ""
         return (
@@ -168,7 +168,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return self._fixed(self.rows[[row]])[0], int(self.labels[index])
 
     @functools.cached_property
-    @torch.inference_mode(False)  # `evaluate` may be the first to use them, and they are to be trained on afterwards
+    @torch.inference_mode(False)  # the first use may be in `evaluate`, and training may use them afterwards
     def points(self) -> Tensor:
         """The evaluation view, float32 [N, n, d], padded with zeros; made at first use.
 
@@ -187,12 +187,12 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return mask_of(torch.from_numpy(self.sizes))
 
     def draw(self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None) -> Tensor:
-        """The training view: a fresh random subset of each shape's cache, without replacement.
+        """Return the training view: a fresh random subset of each shape's cached points, without replacement.
 
         Args:
             indices: int64 [B], indices of shapes.
-            generator: on the CPU.
-            size: points per subset; None means as many as in the evaluation view. A smaller shape gives all its points.
+            generator: a generator on the CPU.
+            size: number of points per subset, or all points of a smaller shape; None means that of the evaluation view.
 
         Returns:
             float32 [B, n, d], normalised; padded with zeros if the sets have different sizes.
@@ -202,7 +202,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def draw_indices(
         self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None
     ) -> Indices:
-        """Draw subsets as `draw` does, for `points_at`."""
+        """Return the indices of the subsets that `draw` would draw, for `points_at`."""
         if size is not None:
             check("size", size, PointCount)
             self.require_size(size, f"size={size}")
@@ -210,9 +210,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return random_indices(self.point_cache, rows, self.size if size is None else size, generator)
 
     def points_at(self, where: Indices) -> tuple[Tensor, Tensor | None]:
-        """The points of subsets, normalised, [B, n, d], and their mask, bool [B, n].
+        """Return the normalised points of subsets, [B, n, d], and their mask, bool [B, n].
 
-        Padded with zeros; the mask is None when all sets have one size.
+        The points are padded with zeros. The mask is None when all sets have one size.
         """
         indices, sizes = where[0], torch.from_numpy(where[1])
         taken = [self.point_cache.take(indices, name) for name in self.options.arrays]
@@ -223,7 +223,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return normalize_rows(rows, self.options.normalize, mask, self.columns, self.up), mask
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
-        """A dataset of the shapes at `indices`, in that order, which shares the cache."""
+        """Return a dataset of the shapes at `indices`, in that order, which shares the cache."""
         view = copy.copy(self)
         view.split, places = split or self.split, as_places("indices", indices, len(self))
         view._choose(self.rows[places])
@@ -231,10 +231,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return view
 
     def with_local_features(self, kind: LocalFeatures) -> "PointSets":
-        """Return the same shapes with local features, in clouds of `Preparation.cloud_points`.
+        """Return the same shapes with local features, which are computed once per cache.
 
-        Sets are drawn from that cloud: of a cache with more points, from a random part. Features are computed once
-        per cache.
+        They are computed from `Preparation.cloud_points` points of each shape, of which sets are subsets. If the cache
+        has more points, these are chosen at random.
         """
         if kind == self.local_features:
             return self
@@ -246,19 +246,19 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return view
 
     def normalized(self, how: str) -> "PointSets":
-        """The same sets with another normalisation, see `DataOptions.normalize`; "none" keeps the files' units."""
+        """Return the same sets with another normalisation, see `DataOptions.normalize`; "none" keeps all units."""
         view = copy.copy(self)
         view.options, view.listing = self.options.changed({"normalize": how}), self.listing
         return view
 
     def grouped(self, groups: Sequence[Any] | NDArray[Any]) -> "PointSets":
-        """The same sets, of which those of one group are never on both sides of a split.
+        """Return the same sets with groups; sets of one group are never on both sides of a split.
 
         Args:
             groups: the name or number of the group of each set, [N].
 
         Raises:
-            InputError: they are not N.
+            InputError: there is not one group for each set.
         """
         given = np.asarray(groups)
         if given.shape != (len(self),):
@@ -270,9 +270,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @functools.cached_property
     def grouping(self) -> Grouping:
-        """The groups that are given, or those of file names (see `groups_from_names`) unless the options say none."""
+        """The given groups, or those of `groups_from_names`; none if `options.groups` is "none"."""
         if self.groups is not None:
-            return Grouping(number_groups(self.groups.tolist()), "given")  # some may be in other parts
+            return Grouping(number_groups(self.groups.tolist()), "given")  # some groups may be only in other subsets
         if self.options.groups == NO_GROUPS:
             return alone(len(self))
         return groups_from_names(self.names, self.labels.tolist())
@@ -280,8 +280,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def split_validation(self, fraction: float, seed: int) -> tuple["PointSets", "PointSets"]:
         """Split into training and validation sets, stratified by class.
 
-        From a class of c shapes, round(fraction * c) random ones go to validation, but at least one stays in training.
-        Of groups (see `grouping`), whole ones go as long as there are not more shapes, but one if the class has two.
+        From a class of c shapes, round(fraction * c) random ones are held out, but at least one stays in training.
+        Groups (see `grouping`) are held out whole, with at most this number of shapes, or one larger group.
 
         Returns:
             (training, validation), both in the order of this dataset.
@@ -298,7 +298,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return self.subset(train), self.subset(validation, "validation")
 
     def describe(self) -> dict[str, Any]:
-        """The name, classes, options and fingerprint of the data as plain values, to be saved with results."""
+        """Return the name, classes, options and fingerprint of the data as plain values, to save with results."""
         beside = {"left_out": list(self.point_cache.skipped), "remarks": self.point_cache.remarks}
         return {
             "name": self.name,
@@ -316,10 +316,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @property
     def preparation(self) -> Preparation:
-        """Return how another shape becomes a set like these.
+        """The preparation with which another shape becomes a set like these.
 
-        `standardize` subtracts one number from all coordinates, so an off-centre shape would stay off-centre: if all
-        shapes are centred already, others are centred first.
+        "standardize" subtracts one number from all coordinates, so an off-centre shape would stay off-centre. If the
+        shapes of the dataset are centred, the preparation therefore has "center-standardize".
         """
         centred = self.options.normalize == "standardize" and self.point_cache.is_centred(self.rows.numpy())
         derived = {
@@ -342,9 +342,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         self.names = [self.point_cache.names[row] for row in rows.tolist()]
 
     def _fixed(self, rows: Tensor) -> Tensor:
-        """Points of the fixed subsets of some rows of the cache."""
+        """Return the points of the fixed subsets of some rows of the cache."""
         return self.points_at(fixed_indices(self.point_cache, rows.numpy(), self.size, self.options.data_seed))[0]
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state without cached properties and the listing, for copies and worker processes."""
+        """Return the state without the attributes `LEFT_OUT`, for copies and worker processes."""
         return {name: value for name, value in vars(self).items() if name not in LEFT_OUT}

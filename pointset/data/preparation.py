@@ -1,7 +1,6 @@
-"""From a shape to the points that a model takes.
+"""Prepare a shape: from a file, mesh, cloud or array to the points that a model takes.
 
-`prepare` is the only way there from a file, a mesh, a cloud or an array, so that one shape has one set of points, and
-one prediction, wherever it is given.
+All functions that take shapes call `prepare`, so that a shape has the same points and the same prediction in each.
 """
 
 import warnings
@@ -37,11 +36,11 @@ class Prepared:
     """A prepared shape."""
 
     points: Float[Tensor, "n d"]
-    """float32: normalised coordinates, features, and the local features."""
+    """Normalised coordinates, features and local features, float32."""
     raw: Float[ndarray, "n 3"]
-    """The same points in the units of the shape, with the upward axis of the model's shapes; see `Cloud.corner`."""
+    """The same points in the units of the shape, relative to `Cloud.corner`, with the model's upward axis."""
     mesh: Mesh | None = None
-    """The mesh that the points were sampled from, turned likewise; None for points."""
+    """The mesh from which the points were sampled, with the same upward axis; None if points were given."""
 
 
 def prepare(
@@ -54,25 +53,25 @@ def prepare(
     remove_outliers: bool | None = None,
     name: str = "",
 ) -> Prepared:
-    """Prepare one shape as those of a training.
+    """Prepare one shape in the same way as training shapes.
 
     Args:
-        shape: the path of a mesh or a point cloud; a `Mesh` or one of trimesh, a `Cloud`, an array, tensor or list of
-            rows [n, 3 + features], or a DataFrame with columns of these names. A `Prepared` is returned unchanged.
-        preparation: that of the training, such as `model.preparation`.
-        points: most points of the set; None means those of the preparation.
+        shape: the path of a mesh or a point cloud; a `Mesh` or a mesh of trimesh; a `Cloud`; an array, tensor or list
+            of rows [n, 3 + features]; or a DataFrame with columns of these names. A `Prepared` is returned unchanged.
+        preparation: the preparation of the training shapes, such as `model.preparation`.
+        points: maximum number of points of the set; None means that of the preparation.
         seed: seed of the points.
-        up: the shape's upward axis. "auto" or None means: of a file, that of the training files, if they have its
-            format; else that which a DAE file states, or the usual one of the format (y for OBJ, GLB and glTF, z for
-            3MF); else that of the training files. Of an array, that of the sets.
-        remove_outliers: remove outliers of a cloud that is not an array; None means as in training.
-        name: of the shape, for warnings; None means its path.
+        up: the shape's upward axis. "auto" or None means the axis that the file (DAE) or the `Mesh` states; otherwise,
+            for a file, the axis of the training files if they have its format, or else the usual axis of its format
+            (y for OBJ, GLB and glTF, z for 3MF), if it has one; and for other shapes the axis of the training sets.
+        remove_outliers: remove outliers of a cloud, unless it is an array; None means as in training.
+        name: name of the shape, for warnings; by default its path.
 
     Returns:
         The prepared shape; the same shape and seed give the same points.
 
     Raises:
-        PointsetError: a file cannot be read (it is named), a feature is lacking, or the points are not finite.
+        PointsetError: a file cannot be read (the message names it), a feature is lacking, or points are not finite.
 
     Example:
         >>> preparation = pointset.data.Preparation(points=16, normalize="unit-sphere")
@@ -97,7 +96,7 @@ def prepare(
     if isinstance(shape, Mesh):
         return _prepare_mesh(shape, wanted, now, seed)
     shape = prepare_cloud(shape, name or "the cloud", wanted) if given else merge_duplicates(shape)
-    if from_file and len(shape.points) > wanted.points:  # names no file: Python then shows it once for all
+    if from_file and len(shape.points) > wanted.points:  # names no file, so that Python shows it once
         warnings.warn(f"of clouds with more points a random {wanted.points:,} are used", UserWarning, stacklevel=3)
     return _prepare_cloud(shape, wanted, now, seed, untouched=not given)
 
@@ -108,7 +107,7 @@ def _prepare_mesh(mesh: Mesh, wanted: Preparation, now: str, seed: int) -> Prepa
     mesh = Mesh(rotate_up(mesh.vertices, now, wanted.up), mesh.faces)
     # In training, a set is a random part of a cache whose points are spread evenly; it is not spread evenly itself.
     drawn = wanted.cloud_points if wanted.sampler == "uniform" else max(wanted.cloud_points, wanted.cache_points)
-    if wanted.points == MOST_POINTS:  # of a model before training, which has no number of points
+    if wanted.points == MOST_POINTS:  # a model before training has no number of points
         drawn = wanted.cache_points
     cloud = Cloud(*sample_points(mesh, drawn, seed=seed, sampler=wanted.sampler, normals=True))
     if drawn > wanted.cloud_points:
@@ -121,7 +120,7 @@ def _prepare_cloud(cloud: Cloud, wanted: Preparation, now: str, seed: int, *, un
     if wanted.local_features != "none" and len(cloud.points) < fewest:
         warnings.warn(
             f"clouds of fewer than {fewest:,} points give inaccurate local features, which the model "
-            "needs: one of coordinates alone is more accurate on them (`pointset zoo --pretrained`)",
+            "needs: a model of coordinates alone is more accurate on them (`pointset zoo --pretrained`)",
             UserWarning,
             stacklevel=4,
         )
@@ -141,7 +140,7 @@ def _finished(cloud: Cloud, wanted: Preparation, mesh: Mesh | None = None, *, un
         parts.append(stored_local_features(cloud.points, wanted.local_features))
     rows = torch.from_numpy(np.hstack(parts)[: wanted.points].astype(np.float32))[None]
     raw = rows[..., :3]
-    # Sets that `standardize` made are not changed: a random part of a centred shape is not quite centred.
+    # Sets from `standardize` are not changed: a random subset of a centred shape is not exactly centred.
     as_given = untouched and wanted.normalize == "center-standardize" and bool(is_standardized(raw))
     columns = Columns(wanted.has_normals, wanted.local_features)
     points = normalize_rows(rows, "none" if as_given else wanted.normalize, None, columns, wanted.up)[0]
@@ -149,8 +148,8 @@ def _finished(cloud: Cloud, wanted: Preparation, mesh: Mesh | None = None, *, un
 
 
 def is_one_shape(shapes: Any) -> bool:
-    """Return whether a value is one shape for `prepare`, and neither an array nor a list of shapes."""
-    if isinstance(shapes, list | tuple):  # of rows of numbers
+    """Return True if a value is one shape for `prepare`, but not if it is an array or a list of shapes."""
+    if isinstance(shapes, list | tuple):  # one shape if it has rows of numbers
         return bool(shapes) and isinstance(shapes[0], list | tuple) and isinstance(next(iter(shapes[0]), None), Real)
     return isinstance(mesh_of(shapes), str | Path | Mesh | Cloud | Prepared) or hasattr(shapes, "columns")
 
@@ -168,7 +167,7 @@ def _as_cloud(shape: Any, wanted: Preparation) -> Cloud:
 
 
 def _file_up(path: Path, wanted: Preparation) -> FileUp:
-    """Return the assumed upward axis of a file, with a UserWarning if it differs from that of the training."""
+    """Return the assumed upward axis of a file, with a UserWarning if it differs from that of the training shapes."""
     usual = wanted.usual_up(str(path))
     if usual not in (wanted.up, wanted.files_up):
         warn_of_rotation(f"{path.suffix.lower()} files usually have", wanted.up)

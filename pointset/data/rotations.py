@@ -1,4 +1,4 @@
-"""Rotate a batch of sets, with the features of their points that have a direction."""
+"""Rotate a batch of sets, together with the features of their points that have a direction."""
 
 from typing import NamedTuple
 
@@ -50,7 +50,7 @@ def with_coordinates(points: Tensor, coordinates: Tensor, normals: Tensor | None
 
 
 def rotations_about(axis: int, angles: Tensor) -> Tensor:
-    """Return the rotations [B, 3, 3] of column vectors about one axis by angles [B]; of row vectors, their inverse."""
+    """Return the matrices [B, 3, 3] that rotate column vectors about one axis by angles [B]."""
     first, second = (axis + 1) % 3, (axis + 2) % 3
     matrices = torch.eye(3, dtype=angles.dtype, device=angles.device).repeat(len(angles), 1, 1)
     matrices[:, first, first] = matrices[:, second, second] = angles.cos()
@@ -60,7 +60,7 @@ def rotations_about(axis: int, angles: Tensor) -> Tensor:
 
 
 def rotation_matrices(quaternions: Tensor) -> Tensor:
-    """Return the rotation matrices [B, 3, 3] of quaternions [B, 4] (w, x, y, z), not zero, of any norm."""
+    """Return the rotation matrices [B, 3, 3] of quaternions [B, 4] (w, x, y, z) of any norm except zero."""
     w, x, y, z = torch.nn.functional.normalize(quaternions, dim=1).unbind(1)
     rows = (
         (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),

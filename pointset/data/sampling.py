@@ -1,9 +1,9 @@
 """Sample points on the surface of a mesh; a seed gives the same points on any machine.
 
-Samplers: "uniform" draws points independently, uniform in area. "fps" and "poisson" choose n evenly spread points from
-a larger uniform draw: by farthest-point sampling, in the order of choice, or by Poisson-disk sampling, in random
-order. Random numbers come from a PCG64 generator. The rest is element-wise IEEE arithmetic, square roots and cumulative
-sums, which every processor rounds alike.
+Samplers: "uniform" draws points independently, uniform in area. "fps" (farthest-point sampling) and "poisson"
+(Poisson-disk sampling) choose n evenly spread points from a larger uniform draw. The points of "fps" are in the order
+of choice, those of "poisson" in random order. Random numbers come from a PCG64 generator. All else is element-wise IEEE
+arithmetic, square roots and cumulative sums, which all processors round in the same way.
 """
 
 import hashlib
@@ -36,18 +36,19 @@ def sample_points(
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
     """Sample points on the surface of a mesh.
 
-    Computed in float64, then rounded to float32. With "uniform", the first k of n points are the points for n = k.
+    Points are computed in float64, then rounded to float32. With "uniform", the first k of n points are those for
+    n = k.
 
     Args:
         mesh: a mesh; faces without area get no points.
         n: number of points.
-        seed: at least 0.
+        seed: a number from 0.
         sampler: "uniform", "fps" (farthest points) or "poisson" (Poisson disk; needs the extra open3d).
         normals: also return the unit normal of each point's face, by the right-hand rule.
 
     Returns:
-        Points, float32 [n, 3], in the mesh's units and axes, from its corner if it is far from the origin; with
-        `normals`, also the normals, float32 [n, 3].
+        Points, float32 [n, 3], in the mesh's units and axes, relative to its corner if it is far from the origin; with
+            `normals`, also the normals, float32 [n, 3].
 
     Raises:
         MeshError: the mesh has no area, or float32 cannot hold its points.
@@ -91,9 +92,9 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
     """Choose n of the points [N, 3] of a cloud.
 
     Args:
-        points: [N, 3], finite; an array, or what numpy makes one of.
-        n: from 1 to N.
-        seed: at least 0.
+        points: finite numbers [N, 3], an array or nested lists.
+        n: number of points, from 1 to N.
+        seed: a number from 0.
         sampler: "uniform", a random subset in random order, or "fps", farthest points from a random start.
 
     Returns:
@@ -126,7 +127,7 @@ def _generator(seed: int) -> np.random.Generator:
 
 
 def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
-    """Choose n of the points [N, 3], each the farthest from those before (Gonzalez 1985): indices int64 [n]."""
+    """Return indices, int64 [n], of n of the points [N, 3], each the farthest from those before (Gonzalez 1985)."""
     columns = np.ascontiguousarray(points.T if points.dtype.kind == "f" else points.T.astype(np.float64))
     columns = np.ldexp(columns, -np.frexp(np.abs(columns).max(initial=0.0))[1])  # exact; squares stay in range
     chosen = np.empty(n, dtype=np.int64)
@@ -161,7 +162,7 @@ def _draw_uniform(
 
 
 def _poisson_disk(candidates: np.ndarray, mesh: Mesh, n: int) -> np.ndarray:
-    """Indices [n] of the candidates [N, 3] that remain after eliminating those too close to others."""
+    """Return the indices [n] of the candidates [N, 3] that remain after those too close to others are removed."""
     # Yuksel, Sample Elimination for Generating Poisson Disk Sample Sets, Computer Graphics Forum 34(2), 2015.
     open3d = import_open3d()
     vector3d = open3d.utility.Vector3dVector
@@ -190,6 +191,6 @@ def import_open3d() -> ModuleType:
 
 
 def _sum_of_squares(columns: np.ndarray) -> np.ndarray:
-    """Squared lengths [N] of columns [3, N]; not a dot product, which some processors fuse and round differently."""
+    """Return squared lengths [N] of columns [3, N]; not by a dot product, as its rounding depends on the processor."""
     x, y, z = columns
     return x * x + y * y + z * z

@@ -1,4 +1,4 @@
-"""Divide shapes into training and held-out ones, with the shapes of a group on one side."""
+"""Divide shapes into training and held-out shapes; the shapes of a group stay on one side."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -17,9 +17,9 @@ VALIDATION_STREAM = 1
 def hold_out(
     groups: Sequence[Any], labels: Sequence[Any], order: Iterable[int], count: Callable[[int], int]
 ) -> set[Any]:
-    """Choose groups to hold out, class by class; every class keeps a group, also where groups have several classes.
+    """Choose groups to hold out, class by class; every class keeps a group, even if groups have several classes.
 
-    Of each class, groups are held out as long as they have at most `count` shapes together, but one of them anyway.
+    In each class, groups with at most `count` shapes together are held out, or one larger group.
 
     Args:
         groups: the group of each shape, [N].
@@ -28,7 +28,7 @@ def hold_out(
         count: returns the number of shapes to hold out, given the size of a class.
 
     Returns:
-        The groups.
+        The groups to hold out.
     """
     sizes: dict[Any, Counter[Any]] = defaultdict(Counter)
     """Shapes of each group, by class."""
@@ -67,9 +67,9 @@ def held_for_validation(groups: Groups, labels: NDArray[np.int64], fraction: flo
 
 
 def assign_folds(groups: Groups, labels: Sequence[int], seed: int, folds: int) -> Groups:
-    """Return the fold of each shape, from 0; -1 for the shapes of a class of one group, which cannot be held out.
+    """Return the fold of each shape, from 0, or -1 if its class has only one group, which cannot be held out.
 
-    The shapes of a group share a fold, and every fold has about as many shapes of each class.
+    The shapes of a group are in one fold, and all folds have about the same number of shapes of each class.
     """
     generator, assigned, start = np.random.default_rng(seed), np.full(len(groups), -1), 0
     for label in np.unique(np.asarray(labels)):
@@ -81,7 +81,7 @@ def assign_folds(groups: Groups, labels: Sequence[int], seed: int, folds: int) -
         order = sorted(generator.permutation(len(members)).tolist(), key=lambda place: -len(members[place]))
         for place in order:
             turn = np.roll(np.arange(folds), -start)
-            earlier = assigned[groups == groups[members[place][0]]].max()  # by its shapes of another class
+            earlier = assigned[groups == groups[members[place][0]]].max()  # of its shapes in other classes
             fold = turn[filled[turn].argmin()] if earlier < 0 else earlier
             assigned[members[place]] = fold
             filled[fold] += len(members[place])

@@ -1,8 +1,8 @@
 """Augmentations of a batch of point sets.
 
 An augmentation is called as `augmentation(points [B, n, d], generator, mask=None, columns=Columns())` and returns
-points of the same shape. All random numbers come from the `torch.Generator`; features (d > 3) do not change how many
-are drawn. The mask [B, n] is True at real points, and padded rows come out as zeros. Distances are in the unit of the
+points of the same shape. All random numbers come from the `torch.Generator`; features (d > 3) do not change their
+number. The mask [B, n] is True at real points, and padded rows come out as zeros. Distances are in the unit of the
 points. Only coordinates change, unless `columns` names features with a direction: the map x -> A x takes a normal v to
 A^-T v, scaled to unit length, and local features are rotated.
 """
@@ -21,11 +21,11 @@ from pointset.data.rotations import NO_COLUMNS, Columns, rotate, rotation_matric
 from pointset.inputs import check_clouds
 
 Augmentation = Callable[..., Tensor]
-"""A function of `points`, `generator`, `mask` and `columns`, which returns changed points."""
+"""A function of `points`, `generator`, `mask` and `columns` that returns changed points."""
 
 
 class Transform(Checked):
-    """Base class of augmentations: checks the arguments and pads the result with zeros."""
+    """Base class of augmentations, which checks the arguments and pads the result with zeros."""
 
     def __call__(
         self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, columns: Columns = NO_COLUMNS
@@ -74,7 +74,7 @@ class Scale(Transform):
     """Multiply each cloud by a factor uniform on [low, high]; defaults of PointNet++'s released code."""
 
     low: Positive = 0.8
-    """The smallest factor."""
+    """Minimum factor."""
     high: Positive = 1.25
     """The largest factor."""
 
@@ -85,14 +85,14 @@ class Scale(Transform):
 
 @dataclass(frozen=True)
 class Stretch(Transform):
-    """Multiply each axis of each cloud by its own factor, uniform on [1 / limit, limit].
+    """Multiply each axis of each cloud by a separate factor, uniform on [1 / limit, limit].
 
-    The released codes of Deep Sets and the Set Transformer have a limit of 1.25, that of DGCNN (Wang et al., arXiv
-    1801.07829) 1.5.
+    The limit is 1.25 in the released code of Deep Sets and of the Set Transformer, and 1.5 in that of DGCNN (Wang et
+    al., arXiv 1801.07829).
     """
 
     limit: Positive = 1.25
-    """The largest factor."""
+    """Maximum factor."""
 
     def _apply(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         return _scaled(points, uniform((len(points), 1, 3), 1 / self.limit, self.limit, points, generator), columns)
@@ -100,7 +100,7 @@ class Stretch(Transform):
 
 @dataclass(frozen=True)
 class Jitter(Transform):
-    """Add normal noise to every coordinate, clipped; defaults of PointNet's released code.
+    """Add clipped normal noise to every coordinate; defaults of PointNet's released code.
 
     The paper (arXiv 1612.00593, section 5.1) uses a standard deviation of 0.02 and does not mention clipping.
     """
@@ -108,7 +108,7 @@ class Jitter(Transform):
     sigma: NonNegative = 0.01
     """Standard deviation, in the units of the points."""
     clip: NonNegative = 0.05
-    """Largest move of a coordinate."""
+    """Maximum shift of a coordinate."""
 
     def _apply(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         place = points[..., :3]
@@ -121,7 +121,7 @@ class Shift(Transform):
     """Shift each cloud by a vector uniform on [-limit, limit]^3; default of PointNet++'s released code."""
 
     limit: NonNegative = 0.1
-    """The largest move along an axis, in the units of the points."""
+    """Maximum shift along an axis, in the units of the points."""
 
     def _apply(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         offsets = uniform((len(points), 1, 3), -self.limit, self.limit, points, generator)
@@ -135,7 +135,7 @@ class RotateUp(Transform):
     up: Axis = "z"
     """The axis that points up."""
     degrees: NonNegative = 180.0
-    """The largest angle."""
+    """Maximum angle."""
 
     def _apply(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         limit = math.radians(self.degrees)
@@ -155,9 +155,8 @@ class RotateAny(Transform):
 class Drop(Transform):
     """Random point dropout of PointNet++: replace a random share of each cloud's points by its first point.
 
-    The released code uses a `most` of 0.875, and repeats the first point so that clouds keep their size. A network
-    that averages over points therefore counts that point many times; a recipe's `points` gives sets that are
-    smaller.
+    As in the released code, `most` is 0.875, and the first point is repeated so that clouds keep their size. A network
+    that averages over points therefore counts this point many times. For smaller sets, use a recipe's `train_points`.
     """
 
     most: Share = 0.875
@@ -174,17 +173,17 @@ class Drop(Transform):
 
 
 def _scaled(points: Tensor, factors: Tensor, columns: Columns) -> Tensor:
-    """Sets [B, n, d] times factors [B, 1, 1 or 3], with their normals."""
+    """Return sets [B, n, d] times factors [B, 1, 1 or 3], with normals changed accordingly."""
     normals = torch.nn.functional.normalize(points[..., 3:6] / factors, dim=2) if columns.normals else None
     return with_coordinates(points, points[..., :3] * factors, normals)
 
 
 def uniform(shape: Sequence[int], low: float, high: float, like: Tensor, generator: Generator) -> Tensor:
-    """Return numbers uniform on [low, high), in the type of given points and on their device."""
+    """Return numbers uniform on [low, high), with the dtype and device of the points `like`."""
     numbers = torch.rand(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype)
     return (low + (high - low) * numbers).to(like.device)
 
 
 def normal(shape: Sequence[int], like: Tensor, generator: Generator) -> Tensor:
-    """Return standard normal numbers, in the type of given points and on their device."""
+    """Return standard normal numbers, with the dtype and device of the points `like`."""
     return torch.randn(tuple(shape), generator=generator, device=generator.device, dtype=like.dtype).to(like.device)

@@ -15,19 +15,20 @@ from pointset.runs.progress import followed
 
 KINDS = BYTES, POINTS, NEAR = "identical bytes", "identical points", "near-duplicate"
 NEIGHBOURS = 6
-"""Nearest shapes in feature space with which each shape is compared."""
+"""Number of nearest shapes in feature space with which each shape is compared."""
 RATIO = 0.8
-"""Largest ratio of the distances of the nearest and the second nearest shape of a near-duplicate (Lowe, *Distinctive
-image features from scale-invariant keypoints*, 2004): in dense classes different shapes are as near as samplings."""
+"""Maximum ratio of a near-duplicate's distances to its nearest and second nearest shape (Lowe, *Distinctive image
+features from scale-invariant keypoints*, 2004): in dense classes, different shapes can be as near as two samplings."""
 SAME_POINT = 2e-4
-"""Largest distance of a point in two files of one shape, as a share of the extent: text may have four digits."""
+"""Maximum distance of a point between two files of one shape, relative to the extent: text may have four digits."""
 
 
 def find_duplicates(shapes: Shapes, features: Features, progress: bool = False) -> list[tuple[int, int, str]]:
-    """Return pairs (first, second, kind) of shapes that are the same; each second once, with its closest first.
+    """Return pairs (first, second, kind) of duplicates. Each shape is second at most once, with its closest duplicate.
 
-    "identical bytes"; "identical points", in any order and format, to the precision of text; "near-duplicate", the
-    nearest neighbour in feature space, by far, at a distance as of two samplings of one shape: also moved or rescaled.
+    Kinds are "identical bytes"; "identical points", in any order and format, to the precision of text; and
+    "near-duplicate": much closer in feature space than the second nearest shape, and as close as two samplings of one
+    shape. Near-duplicates may be moved or rescaled.
     """
     vectors, limit = features.vectors, features.sampling_distance(shapes.sets[0])
     search = NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, len(vectors)), algorithm="brute").fit(vectors)
@@ -58,7 +59,7 @@ def find_duplicates(shapes: Shapes, features: Features, progress: bool = False) 
 
 
 def _corners(shapes: Shapes, row: int) -> NDArray[np.floating[Any]]:
-    """Return all points of a cloud, or the vertices of the triangles of a mesh: programs drop the others."""
+    """Return all points of a cloud, or the vertices of a mesh that its triangles use: programs drop the others."""
     name, sets = shapes.names[row], shapes.sets[0]
     if sets.listing is None or sets.listing.kind == "clouds":
         return shapes.whole_cloud(row)
@@ -67,9 +68,9 @@ def _corners(shapes: Shapes, row: int) -> NDArray[np.floating[Any]]:
 
 
 def _same_points(one: NDArray[np.floating[Any]], other: NDArray[np.floating[Any]]) -> bool:
-    """Return True if each point of one [n, 3] is at a point of the other [m, 3]."""
+    """Return True if each point of `one` [n, 3] is at a point of `other` [m, 3], and conversely."""
     least = SAME_POINT * np.ptp(one, axis=0).max()
     if max(np.abs(end(one, axis=0) - end(other, axis=0)).max() for end in (np.min, np.max)) > least:
-        return False  # most pairs, at once
+        return False  # decides most pairs quickly
     trees = KDTree(one), KDTree(other)
     return bool(max(tree.query(points.data)[0].max() for tree, points in (trees, trees[::-1])) <= least)

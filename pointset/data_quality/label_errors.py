@@ -14,7 +14,7 @@ from pointset.data_quality.reading import CLASSIFIER, Features, Shapes
 from pointset.training.baselines import FOLDS, fit_head
 
 ERRORS = 2.0
-"""Standard errors by which the out-of-fold accuracy must exceed chance."""
+"""Number of standard errors by which the out-of-fold accuracy must exceed chance."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class LabelCheck:
     note: str
     """How the labels were checked, or why not."""
     errors: tuple[tuple[int, int, float], ...] = ()
-    """Possible errors, the least likely label first: the shape, its most likely class, and that probability."""
+    """Possible errors, the least likely label first: the shape, its most likely other class, and the probability."""
 
 
 def check_labels(shapes: Shapes, features: Features, duplicates: Sequence[tuple[int, int]], seed: int) -> LabelCheck:
@@ -32,8 +32,8 @@ def check_labels(shapes: Shapes, features: Features, duplicates: Sequence[tuple[
 
     Errors are ranked by the probability of the given label (self-confidence; Kuan and Mueller, *Model-agnostic label
     quality scoring to detect real-world label errors*, 2022). Probabilities are those of a classifier that was fitted
-    without the shape, its duplicates and its group by file names; if duplicates join all groups of a class, without
-    the shape and its duplicates.
+    without the shape, its duplicates and its group by file names. If duplicates join all groups of a class, file names
+    are ignored.
     """
     labels = shapes.labels
     of_names = groups_from_names(shapes.names, labels.tolist()).groups

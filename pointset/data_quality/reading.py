@@ -25,11 +25,11 @@ from pointset.training.baselines import baseline_of, extract_rows, set_pose
 from pointset.zoo.models import create_for
 
 POINTS = 1024
-"""Points of a shape from which features are computed."""
+"""Number of points of a shape from which features are computed."""
 CLASSIFIER = "features+surface-svm"
-"""The classifier whose features are compared, and whose out-of-fold probabilities are compared with the labels."""
+"""Duplicates are found by this classifier's features, label errors by its out-of-fold probabilities."""
 TRIED, QUANTILE = 60, 0.95
-"""Number of shapes of which two samplings are compared, and quantile of their distances."""
+"""Number of shapes for which two samplings are compared, and the quantile of their distances that is used."""
 
 
 @dataclass
@@ -39,11 +39,11 @@ class Shapes:
     sets: list[PointSets]
     """One for each split that has shapes."""
     files: dict[str, ShapeFile]
-    """The files by name; empty for a release."""
+    """The files by name; empty for released data."""
     failures: dict[str, str]
-    """Reasons why files cannot be read, by name."""
+    """The files that cannot be read, by name, and the reason for each."""
     warnings: list[str]
-    """Warnings of listing and reading the folder: files that are skipped, and why."""
+    """Warnings from listing and reading the folder: which files are skipped, and why."""
     rule: str
     """How shapes are assigned to splits."""
 
@@ -54,20 +54,20 @@ class Shapes:
         self.classes = self.sets[0].classes
 
     def whole_cloud(self, row: int) -> Float[ndarray, "n 3"]:
-        """Return all points of one shape; of a mesh, all that were sampled."""
+        """Return all points of a cloud, or all points that were sampled from a mesh."""
         sets = next(sets for sets in self.sets if sets.split == self.splits[row])
         return sets.point_cache.cloud(row - self.splits.index(sets.split))
 
     @cached_property
     def digests(self) -> list[str]:
-        """A text for each shape; equal for files with the same bytes."""
+        """A text for each shape, which is equal for files with the same bytes."""
         return file_digests([self.files[name].path for name in self.names]) if self.files else self.names
 
 
 def read_shapes(
     name_or_folder: str | Path, *, up: str | None = None, labels: str | None = None, progress: bool = True
 ) -> Shapes:
-    """Read every shape of a card or a folder, into point caches that training uses, too.
+    """Read every shape of a card or a folder into point caches, which training uses, too.
 
     Raises:
         PointsetError: the data is missing or in no known layout, or no file can be read.
@@ -88,7 +88,7 @@ def read_shapes(
                 failures |= error.failures
                 continue
             failures |= loaded.point_cache.skipped
-            options = dataclasses.replace(loaded.options, points=POINTS)  # for the axis of the files
+            options = dataclasses.replace(loaded.options, points=POINTS)  # keeps the axis of the files
             sets.append(loaded)
     if not sets:
         raise PointsetError(f"{folder}: no shape can be read: {next(iter(failures.values()), 'it has no shape')}")
@@ -105,19 +105,19 @@ def read_shapes(
 
 @dataclass(frozen=True)
 class Features:
-    """Features of N shapes, which translation and scale do not change."""
+    """Features of N shapes; they do not depend on position and scale."""
 
     baseline: Baseline
     blocks: list[Tensor]
-    """What the baseline's head takes, each [N, views, width]."""
+    """Inputs of the baseline's head, each [N, views, width]."""
 
     @property
     def vectors(self) -> Float[ndarray, "N width"]:
-        """Return one feature vector per shape."""
+        """One feature vector per shape."""
         return _joined(self.blocks)
 
     def sampling_distance(self, sets: PointSets) -> float:
-        """Return a distance that two samplings of one shape rarely exceed: of two halves of the points of one shape."""
+        """Return a distance that two samplings of one shape rarely exceed, from halves of the points of some shapes."""
         some = sets.subset(np.random.default_rng(0).permutation(len(sets))[:TRIED].tolist()).normalized("none")
         clouds = [cloud[None, :size, :3] for cloud, size in zip(some.points, some.sizes, strict=True)]
         halves = [

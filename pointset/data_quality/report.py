@@ -19,12 +19,12 @@ TITLES = {
     "class": "Twice in a class",
     "unreadable": "Unreadable",
 }
-"""Where a finding stands, the most serious first."""
+"""Parts of the report that findings are in, and their titles, the most serious first."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A file that cannot be used, that repeats another one, or whose label may be wrong."""
+    """A file that cannot be used, that duplicates another file, or whose label may be wrong."""
 
     file: str
     """Path relative to the dataset."""
@@ -39,7 +39,7 @@ class Finding:
     note: str
     """One sentence for the table."""
     other: str = ""
-    """The file that it repeats."""
+    """The file that it duplicates."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Check:
 
     @property
     def leaks(self) -> int:
-        """Number of shapes of other splits that training has, too, exactly or nearly."""
+        """Number of shapes that are exact or near duplicates of a shape of another split."""
         return len({finding.file for finding in self.of("leakage")})
 
     def of(self, place: str) -> list[Finding]:
@@ -73,17 +73,18 @@ class Check:
 def check_data(
     data: str | Path, *, up: str | None = None, labels: str | None = None, seed: int = 0, progress: bool = True
 ) -> Check:
-    """Read every shape of a card or a folder once, and find what makes results wrong.
+    """Read every shape of a card or a folder once, and find faults of the data that make results wrong.
 
-    Unreadable files; exact and near duplicates within a class, in two classes, or in training and test data (leakage);
-    and possible label errors, by confident learning from out-of-fold probabilities of a support vector machine.
+    These are unreadable files; exact and near duplicates within a class, in two classes, or in training and test data
+    (leakage); and possible label errors, by confident learning from out-of-fold probabilities of a support vector
+    machine.
 
     Args:
         data: name of a card, or a folder.
-        up: the axis that points up in the files; None takes the card's, or the usual one of the file type.
+        up: the axis that points up in the files; None means that of the card, or the usual one of the file format.
         labels: a table of files and labels, see `DataOptions`.
         seed: seed of the folds.
-        progress: show the progress.
+        progress: show progress bars.
 
     Returns:
         The findings, the most serious first; `save` writes a table for `without=`.
@@ -109,7 +110,7 @@ def check_data(
 
 
 def _duplicate(shapes: Shapes, first: int, second: int, kind: str) -> Finding:
-    """Return the finding of a shape that repeats an earlier one."""
+    """Return the finding that the second shape duplicates the first."""
     splits = shapes.splits[first], shapes.splits[second]
     classes = [shapes.classes[shapes.labels[row]] for row in (first, second)]
     place = "leakage" if splits[0] != splits[1] else "classes" if classes[0] != classes[1] else "class"
@@ -119,7 +120,7 @@ def _duplicate(shapes: Shapes, first: int, second: int, kind: str) -> Finding:
 
 
 def overview(shapes: Shapes) -> Iterator[str]:
-    """Return sentences about the folder: its classes and splits, and what is skipped."""
+    """Yield sentences about the folder: its classes and splits, and which files are skipped."""
     counts = Counter(shapes.classes[label] for label in shapes.labels)
     splits = ", ".join(f"{count:,} {split}" for split, count in Counter(shapes.splits).items())
     yield f"{counted(len(shapes.names), 'shape')} of {counted(len(shapes.classes), 'class')}; {splits}; {shapes.rule}"

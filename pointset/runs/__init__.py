@@ -1,1 +1,1 @@
-"""Runs in folders that can be killed and resumed: atomic files, ownership, jobs, workers, provenance."""
+"""Files and processes of runs that can be killed and resumed: atomic writes, records, progress, workers, provenance."""

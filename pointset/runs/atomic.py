@@ -1,4 +1,4 @@
-"""Atomic writes, of a temporary file that is flushed to the disk and renamed, and locks between processes."""
+"""Atomic writes (to a temporary file that is flushed to the disk and renamed), and locks between processes."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
-    """Call `write` with a temporary file, so that readers see either the old file or the complete new one; its path."""
+    """Let `write` write a temporary file, then rename it to `path`: readers see the old or the complete new file."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with full_disk_reported(path):
@@ -24,7 +24,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
             sync(temporary)
             temporary.replace(path)
     except OSError as error:
-        if error.filename == str(temporary):  # the user's file, not ours
+        if error.filename == str(temporary):  # name the user's file, not the temporary one
             error.filename, error.filename2 = str(path), None
         raise
     finally:
@@ -63,7 +63,7 @@ def check_folder_path(path: Path) -> None:
 
 
 def checked_suffix(path: str | Path, suffixes: Sequence[str], what: str) -> Path:
-    """Return the path; raises a PointsetError if it has none of the suffixes."""
+    """Return the path; a PointsetError if it has none of the suffixes."""
     path = Path(path)
     if path.suffix.lower() not in suffixes:
         raise PointsetError(f"{path}: the name of {what} must end in {' or '.join(suffixes)}")
@@ -89,9 +89,9 @@ def _is_folder(path: Path) -> bool:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to write into, which gets its name at the end, after the files at its top are flushed to the disk.
+    """Yield a temporary folder; at the end, flush its top-level files to the disk and rename it to `folder`.
 
-    If the block fails or is killed, there is no folder of this name.
+    If the block fails or is killed, `folder` does not exist.
     """
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)  # of a killed process
@@ -117,9 +117,9 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def locked(file: Path, busy: str = "") -> Iterator[None]:
-    """Hold a lock, whose folder is made if needed.
+    """Hold a lock on `file` inside this block; the folder of the file is made if needed.
 
-    If another process holds it, raise a PointsetError that says `busy`; without `busy`, wait.
+    If another process holds the lock, raise a PointsetError with the text `busy`, or wait if that is empty.
     """
     from filelock import FileLock, Timeout
 

@@ -6,15 +6,16 @@ from pathlib import Path
 from pointset.errors import PointsetError
 
 MOST_BYTES = 4 << 30
-"""Most bytes of a file that is read as a whole."""
+"""Maximum size in bytes of a file that is read as a whole."""
 SMALL, MOST_RATIO = 1 << 26, 100
-"""Bytes that any archive may unpack to, and unpacked bytes per packed byte of larger ones; text of meshes has 10."""
+"""Bytes that any archive may unpack to, and the maximum ratio of unpacked to packed bytes of larger archives. For
+meshes in text files, the ratio is 10."""
 MOST_SETTINGS = 16 << 20
-"""Most bytes of a file with settings or names, such as an experiment."""
+"""Maximum size in bytes of a file with settings or names, such as an experiment."""
 
 
 def require_file(path: Path, most: int | None = MOST_BYTES) -> None:
-    """Require a regular file of at most `most` bytes, if any.
+    """Require a regular file of at most `most` bytes, or of any size if `most` is None.
 
     Raises:
         PointsetError: the path is a folder, a pipe, a device or a socket, or the file is larger.
@@ -32,13 +33,13 @@ def require_file(path: Path, most: int | None = MOST_BYTES) -> None:
 
 
 def require_unpackable(archive: Path, size: int) -> None:
-    """Refuse an archive whose `size` bytes would fill the disk or the memory: zeros pack extremely well."""
+    """Raise a PointsetError if an archive unpacks to so many bytes, `size`, that it may be made to fill the disk."""
     packed = archive.stat().st_size
     if size > max(SMALL, MOST_RATIO * packed):
         raise PointsetError(f"{archive} has {packed:,} bytes and unpacks to {size:,}: get it from its source")
 
 
 def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the content of a file, which is checked by `require_file`."""
+    """Return the content of a file after `require_file` has checked it."""
     require_file(path, most)
     return path.read_bytes()

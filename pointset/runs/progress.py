@@ -11,24 +11,24 @@ from tqdm import tqdm
 from pointset.errors import escaped
 
 EVERY = 30.0
-"""Seconds between two lines."""
+"""Seconds between two lines in a file or a pipe."""
 T = TypeVar("T")
 
 
 class _Bar(tqdm):
-    """A bar of tqdm, also for pooch."""
+    """A bar of tqdm, which pooch uses, too."""
 
     def reset(self, total: float | None = None) -> None:
-        """Set the count to zero without a line; pooch does so before its last update."""
+        """Set the count to zero without writing a line; pooch calls this before its last update."""
         self.n = 0
 
 
-# tqdm's own lock is one between processes: from Python 3.14 on, an interrupted command would report it as leaked.
+# The default lock of tqdm is shared by processes; from Python 3.14 on, an interrupted command reports it as leaked.
 _Bar.set_lock(threading.RLock())
 
 
 class _Lines:
-    """A file that writes each state of a bar as a line to stderr."""
+    """A file-like object that writes each state of a bar as a line to stderr."""
 
     def write(self, text: str) -> None:
         if line := text.strip():
@@ -39,7 +39,7 @@ class _Lines:
 
 
 def on_terminal() -> bool:
-    """Return True if bars are drawn, so that values may be shown on them."""
+    """Return True if stderr is a terminal, on which bars are drawn."""
     return bool(getattr(sys.stderr, "isatty", bool)())
 
 
@@ -53,7 +53,7 @@ def progress_bar(
     leave: bool = True,
     scaled: bool = False,
 ) -> Any:
-    """Return a tqdm bar on stderr for `total` units; none in a notebook."""
+    """Return a tqdm bar on stderr for `total` units; in a notebook it shows nothing."""
     options: dict[str, Any] = {}
     if not on_terminal():
         show = show and not hasattr(builtins, "__IPYTHON__")

@@ -36,7 +36,7 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """Return a short description of the machine: system, cores, accelerator, threads of torch."""
+    """Return a short description of the machine: system, cores, accelerator and number of torch threads."""
     import torch
 
     accelerator = torch.cuda.get_device_name() if torch.cuda.is_available() else None
@@ -68,7 +68,7 @@ def _version(name: str) -> str:
 
 
 def commit() -> str | None:
-    """Return the git commit of the checkout, with "+" if files differ; None outside of a checkout."""
+    """Return the git commit of the checkout, with "+" if files differ from it; None outside of a checkout."""
     folder = Path(__file__).parent.parent
     git = partial(subprocess.run, cwd=folder, capture_output=True, text=True, check=True, timeout=10)
     try:

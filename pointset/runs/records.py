@@ -1,4 +1,4 @@
-"""Files of results: written atomically, read back with one sentence for damage, and compared with a new description."""
+"""Files of results: write them atomically, read them with an error for damage, and compare descriptions of runs."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ class DamagedError(PointsetError):
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file atomically: if the process is killed, the old file or the new one is there."""
+    """Write a file atomically: if the process is killed, either the old or the complete new file is there."""
     write_atomically(path, lambda temporary: temporary.write_bytes(content))
 
 
@@ -42,7 +42,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def as_json(value: Any) -> str:
-    """Indented JSON with a newline at the end."""
+    """Return indented JSON with a newline at the end."""
     return json.dumps(value, indent=2) + "\n"
 
 
@@ -52,19 +52,19 @@ def read_text(path: Path, remedy: str) -> str:
 
 
 def read_json(path: Path, remedy: str, kind: Any = Any) -> Any:
-    """Read the content of a JSON file, which has to be of a type; see `parse` and `checked_json`."""
+    """Read the content of a JSON file, which must have the type `kind`; see `parse` and `checked_json`."""
     return parse(path, lambda content: checked_json(content, kind), "JSON" if kind is Any else "what it should", remedy)
 
 
 def checked_json(content: bytes, kind: Any) -> Any:
-    """Plain data from JSON, after a check against a type that msgspec knows, such as a TypedDict; a ValueError."""
+    """Return plain data from JSON; a ValueError if it does not have a type for msgspec, such as a TypedDict."""
     value = json.loads(content)
     msgspec.convert(value, kind)
     return value
 
 
 def parse(path: Path, parser: Callable[[bytes], T], what: str, remedy: str) -> T:
-    """Read and parse a file; an error names the file, `what` it should hold, and the remedy without a copy."""
+    """Read and parse a file; errors name the file, `what` it should hold, and the `remedy` if there is no copy."""
     try:
         content = read_file(path)
     except FileNotFoundError as error:
@@ -81,7 +81,7 @@ def parse(path: Path, parser: Callable[[bytes], T], what: str, remedy: str) -> T
 
 
 def write_or_compare(file: Path, description: dict[str, Any], keys: Sequence[str], what: str) -> None:
-    """Write the description of the work `what` in a folder, or check that the one there agrees in the given keys."""
+    """Write a description, or check that the existing one has the same values of `keys`; `what` names the work."""
     mine = json.loads(json.dumps(description))  # tuples become lists
     if not file.exists():
         write_json(file, mine)

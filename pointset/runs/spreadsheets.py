@@ -1,4 +1,4 @@
-"""CSV files in which a text that a spreadsheet would take for a formula begins with an apostrophe."""
+"""CSV files in which an apostrophe precedes each text that a spreadsheet would take for a formula."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""First characters of what spreadsheets compute (OWASP, "CSV Injection")."""
+"""First characters of formulas in spreadsheets (OWASP, "CSV Injection")."""
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV with the columns of the first row; numbers stay as they are, what UTF-8 lacks is escaped."""
+    """Return rows as CSV with the columns of the first row; characters that UTF-8 cannot encode are escaped."""
     lines, columns = list[str](), list(rows[0]) if rows else []
-    writer = csv.writer(SimpleNamespace(write=lines.append))  # with \r\n behind a row, cells with either are quoted
+    writer = csv.writer(SimpleNamespace(write=lines.append))  # rows end in \r\n: cells with either are quoted
     writer.writerow(map(_as_text, columns))
     writer.writerows([_as_text(row.get(name)) for name in columns] for row in rows)
     text = "".join(line.removesuffix("\r\n") + "\n" for line in lines)
@@ -36,7 +36,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _is_formula(text: str) -> bool:
-    if not text.lstrip("'").startswith(FORMULA):  # apostrophes of the text itself are read back
+    if not text.lstrip("'").startswith(FORMULA):  # a text with apostrophes gets one more, which is removed again
         return False
     try:
         float(text)

@@ -17,17 +17,18 @@ from pointset.configuration import Cores, check
 from pointset.errors import REPEATED, PointsetError, one_line, quoted
 
 MACHINE_SECONDS, DASK_SECONDS = 1.5, 5
-"""Times in which the machine of a dask scheduler, and then the scheduler, must answer."""
+"""Seconds within which the machine of a dask scheduler, and then the scheduler, must answer."""
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Where work is done, which does not change any result; the commands have its fields as flags."""
+    """Processes that do the work, on this machine or a cluster. The fields are flags of the commands."""
 
     count: Annotated[Cores | None, Parameter(name="--workers")] = None
-    """Number of parallel processes; default: one per core, or all of a cluster. Does not change the results."""
+    """Number of parallel processes, which does not change the results. Default: one per core, or all of a cluster."""
     scheduler: str | None = None
-    """Address of a dask cluster with access to the same folders, such as tcp://host:8786, instead of this machine."""
+    """Address of the scheduler of a dask cluster, such as tcp://host:8786, that works instead of this machine. It needs
+    access to the same folders."""
 
     def __post_init__(self) -> None:
         check("workers", self.count, Cores | None)
@@ -52,9 +53,9 @@ class Workers:
 def run_in_workers(
     tasks: Iterable[Any], workers: Workers, count: int, threads: int = 1, *, batch: int = 1
 ) -> Iterator[Any]:
-    """Yield results of `delayed` tasks as they come from worker processes, which end with this one or the iterator.
+    """Yield results of `delayed` tasks as they come from worker processes, which get `batch` tasks at a time.
 
-    A worker gets `batch` tasks at a time.
+    The worker processes stop working when this process or the iterator ends.
     """
     from joblib import Parallel
 
@@ -72,7 +73,7 @@ def run_in_workers(
 
 @contextmanager
 def _backend(workers: Workers, count: int, threads: int) -> Iterator[None]:
-    """Make joblib use the backend of the workers inside this block; connects to the cluster if there is one."""
+    """Make joblib use `workers` inside this block, and connect to their cluster if there is one."""
     from joblib import parallel_config
 
     if workers.scheduler:
@@ -93,7 +94,7 @@ def _backend(workers: Workers, count: int, threads: int) -> Iterator[None]:
 
 @contextmanager
 def _cleaned_quietly() -> Iterator[None]:
-    """Silence joblib's resource tracker, which reports on stderr what it removes after an interrupted command."""
+    """Silence joblib's resource tracker, which reports on stderr the files that it removes after an interrupt."""
     name, before = "PYTHONWARNINGS", os.environ.get("PYTHONWARNINGS")
     os.environ[name] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
     try:
@@ -119,13 +120,13 @@ def torch_threads(count: int) -> Iterator[None]:
 
 @contextmanager
 def _cluster(scheduler: str) -> Iterator[Any]:
-    """A client of the cluster."""
+    """Yield a client of the cluster."""
     try:
         import distributed
     except ModuleNotFoundError as error:
         raise PointsetError("a scheduler of dask needs distributed: run `pip install distributed`") from error
     try:
-        with suppress(ValueError):  # not an address of a socket; distributed tries a closed one again and again
+        with suppress(ValueError):  # ValueError: no socket address; others are tried here, as distributed retries
             address = distributed.comm.get_address_host_port(scheduler)
             socket.create_connection(address, MACHINE_SECONDS).close()
         client = distributed.Client(scheduler, timeout=DASK_SECONDS, set_as_default=False)
@@ -138,8 +139,8 @@ def _cluster(scheduler: str) -> Iterator[Any]:
 
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Make processes that start in this block ignore Ctrl-C, which a terminal sends to all: this process ends them."""
-    from multiprocessing import resource_tracker  # here, for the start of the command line
+    """Make processes that start in this block ignore Ctrl-C, which a terminal sends to all; this process ends them."""
+    from multiprocessing import resource_tracker  # not at the top, so that the command line starts fast
 
     resource_tracker.ensure_running()  # started inside the block, it would unblock the signal
     # New processes inherit the mask, as does joblib's thread that starts more of them later.

@@ -94,7 +94,7 @@ class Recipe(Checked):
     cutmix-k (PointCutMix, arXiv 2101.01461), which replace random points (-r) or neighbouring points (-k) by points of
     another shape. The training accuracy then counts the class with more points as correct."""
     validation: Annotated[Share, COMMON] = 0.0
-    """Share of the training shapes of each class that is held out for validation and early stopping."""
+    """Share of each class's training shapes to hold out for validation and early stopping."""
     patience: Count | None = None
     """Early stopping: end the training after this number of epochs without a better validation accuracy, and keep the
     weights of the best epoch. Needs `validation`."""

@@ -60,7 +60,7 @@ class ModelOptions(Checked):
     """Width d of every layer."""
     local_features: Annotated[LocalFeatures, COMMON] = "none"
     """Geometric features of each point's neighbours as additional inputs: "upright" for shapes in the pose of the
-    training shapes, "invariant" for any pose; see `pointset.data.local_features`."""
+    training shapes, "invariant" for any pose."""
     local_feature_noise: NonNegative = 0.1
     """Standard deviation of the noise that training adds to the standardised local features."""
     local_feature_dropout: Share = 0.1

@@ -1,9 +1,10 @@
 """Build and open point caches: the points of all shapes of a split, on disk.
 
-A cache is built under a lock, in a folder beside it from which an interrupted build resumes: one file per finished
-shape, with a digest, so that an incomplete file counts as absent. Workers of joblib read and sample shapes in any
-order; this process writes them, and at the end the arrays and the manifest in the order of the shapes. Opening a cache
-compares the sizes of its arrays, and the sizes and times of the source files; `pointset data verify` reads all bytes.
+A cache is built under a lock. During the build, a folder next to it has one file per finished shape, from which an
+interrupted build resumes; each file has a digest, so that an incomplete file counts as absent. Workers of joblib read
+and sample shapes in any order. This process writes their files, and at the end the arrays and the manifest in the order
+of the shapes. Opening a cache checks the sizes of its arrays, and the sizes and times of the source files; `pointset
+data verify` reads all bytes.
 """
 
 import contextlib
@@ -44,11 +45,11 @@ from pointset.runs.progress import progress_bar
 from pointset.runs.workers import Workers, run_in_workers
 
 DIGEST = 32
-"""Bytes of the digest at the start of the file of a finished shape."""
+"""Number of bytes of the digest at the start of the file of a finished shape."""
 GRACE_SECONDS = 0.5
 """Time for which this process samples shapes before it starts workers, unless a number of workers is given."""
 BATCH = 16
-"""Shapes per task of a worker for fast samplers: few messages, and little is lost when the build is interrupted."""
+"""Shapes per task of a worker for fast samplers: more cause fewer messages, but an interrupted build loses more."""
 
 ShapeArrays = Mapping[str, NDArray[Any]]
 """Points float32 [n, 3] and, if requested, normals [n, 3] and features [n, f], by name."""
@@ -67,7 +68,7 @@ class OpenCache(NamedTuple):
 def load_cache(
     plan: CachePlan, *, workers: Workers | None = None, on_error: str = "raise", progress: bool = True
 ) -> PointCache:
-    """Open the cache of a plan, ragged for clouds, and repeat the warnings of reading; see `open_cache`."""
+    """Open the cache of a plan (ragged for clouds) and repeat the warnings of reading its files; see `open_cache`."""
     opened = open_cache(plan, workers, on_error=on_error, progress=progress)
     manifest, arrays = opened.manifest, dict(opened.arrays)
     kept, failures = manifest.kept, manifest.failures
@@ -100,8 +101,9 @@ def open_cache(
 ) -> OpenCache:
     """Open the cache of a plan, after building it if it is missing, damaged or older than its source files.
 
-    A second process that builds the same cache waits for the first. If files cannot be used, after all have been tried,
-    `on_error` "raise" keeps the finished shapes for the next run, and "skip" finishes the cache without the others.
+    A second process that builds the same cache waits for the first. All files are tried. If some cannot be used,
+    `on_error` "raise" raises an error and keeps the finished shapes for the next run, and "skip" finishes the cache
+    without the other shapes.
     """
     check("on_error", on_error, OnError)
     opened = _open_current(plan.folder)
@@ -116,7 +118,7 @@ def open_cache(
 
 
 def _open_current(folder: Path, remove: bool = False) -> OpenCache | None:
-    """Open a finished cache; None if there is none or it cannot be used, which is warned of if it is removed."""
+    """Open a finished cache; None if there is none, or it cannot be used. `remove` then removes it with a warning."""
     if not folder.is_dir():
         return None
     try:
@@ -163,7 +165,7 @@ def _build(plan: CachePlan, workers: Workers, on_error: str, progress: bool) -> 
 
 
 def sample_shape(shape: ShapeFile, kind: FileKind, preparation: Preparation, seed: int) -> SampledShape:
-    """Read or sample the points of one file; after any failure, the entry is skipped and holds the reason."""
+    """Read or sample the points of one file; if this fails, the entry has the reason in `skipped`."""
     source, reason, caught = Source(-1, -1, None), "", list[warnings.WarningMessage]()
     arrays: ShapeArrays = {}
     try:  # readers and samplers can raise many errors, which must not stop the other files
@@ -202,7 +204,7 @@ def _arrays(shape: ShapeFile, kind: FileKind, how: Preparation, seed: int) -> Sh
 
 
 def write_shape(file: Path, entry: CacheEntry, arrays: ShapeArrays) -> None:
-    """Write a finished shape after a digest."""
+    """Write a finished shape, with a digest in front."""
     content = msgspec.msgpack.encode((entry, {name: array.tobytes() for name, array in arrays.items()}))
     file.write_bytes(hashlib.sha256(content).digest() + content)
 
@@ -216,7 +218,7 @@ def read_shape(file: Path) -> tuple[CacheEntry, dict[str, bytes]] | None:
 
 
 def _write_cache(target: Path, manifest: Manifest, files: Iterable[Path]) -> None:
-    """Write the cache of the finished shapes, whose files are in their order."""
+    """Write the cache from the files of the finished shapes, which are in the order of the shapes."""
     with new_folder(target) as folder:
         with contextlib.ExitStack() as opened:
             arrays = {}
@@ -253,6 +255,6 @@ def sample_shapes(
         yield from run_in_workers(tasks, workers, workers.cores, batch=batch)
     except BrokenProcessPool as error:
         raise PointsetError(
-            "a worker process was stopped, most often because memory ran out: run again with fewer workers; finished "
+            "a worker process was stopped, usually because memory ran out: run again with fewer workers; finished "
             "shapes are kept"
         ) from error

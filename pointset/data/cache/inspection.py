@@ -1,4 +1,4 @@
-"""Inspect a dataset: verify its caches and their source files by reading every byte, or count and load some shapes."""
+"""Inspect a dataset: verify its caches and source files by reading every byte, or count its shapes and load some."""
 
 import glob
 import warnings
@@ -24,25 +24,25 @@ from pointset.errors import PointsetError, counted
 Sample = tuple[str, ndarray]
 """The class of a shape, and some of its points [n, 3]."""
 PER_CLASS = 4
-"""Sample shapes per class."""
+"""Number of sample shapes per class."""
 SAMPLE_POINTS = 512
-"""Points of a sample shape."""
+"""Number of points of a sample shape."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """Result of verifying one cache, or the files of a release."""
+    """Result of verifying one cache, or the files of a released dataset."""
 
     folder: Path
     shapes: int
     skipped: int
     problems: tuple[str, ...]
     what: str = "shapes"
-    """Plural noun for what was verified: "shapes", or "files" of a release."""
+    """Plural noun for what was verified: "shapes", or "files" of a released dataset."""
 
 
 def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list[Verified]:
-    """Verify all caches of a dataset, of which it must have one, or the files of a release by their digests."""
+    """Verify all caches of a dataset, which must have at least one, or a release's files by their digests."""
     card, root = locate_data(name_or_folder, progress=progress)
     if is_released(root):
         if card is None or not card.files:
@@ -59,7 +59,7 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
 
 
 def verify_cache(folder: Path, root: Path, *, progress: bool = True) -> Verified | None:
-    """Compare a cache and its source files with its manifest; None for one of another folder than `root`."""
+    """Compare a cache and its source files with its manifest; None if the cache is not of the folder `root`."""
     try:
         manifest = read_manifest(folder)
         if manifest.folder != str(root):
@@ -73,10 +73,10 @@ def verify_cache(folder: Path, root: Path, *, progress: bool = True) -> Verified
 def look_at(
     name_or_folder: str | Path, *, up: str | None = None, labels: str | None = None
 ) -> tuple[dict[str, Any], list[Sample]]:
-    """Count the shapes of a dataset, and load points of some random shapes of each class, see `PER_CLASS`.
+    """Count the shapes of a dataset, and load points of `PER_CLASS` random shapes of each class.
 
-    `up` None or "auto" means the axis of the card, or the usual one of the file format, which is then "up_assumed".
-    Points have Y up if "up" is y, otherwise Z up.
+    `up` None or "auto" means the axis of the card, or else the usual axis of the file format; "up_assumed" is then
+    True. Points have Y up if "up" is y, otherwise Z up.
     """
     card, folder = locate_data(name_or_folder)
     known = (card.up if card else None) if up in (None, "auto") else up
@@ -131,7 +131,7 @@ def _standing(points: ndarray, now: str, up: str) -> ndarray:
 
 
 def _samples(classes: Sequence[str], labels: Sequence[int], cloud: Callable[[int], ndarray | None]) -> Iterator[Sample]:
-    """Yield points of some random usable shapes of each class; of a shape that is not, `cloud` gives None."""
+    """Yield points of some random usable shapes of each class; `cloud` returns None for an unusable shape."""
     seen = Counter[int]()
     order = np.random.default_rng(0).permutation(len(labels)).tolist()
     for row in sorted(order, key=lambda row: labels[row]):

@@ -1,8 +1,8 @@
 """The files of a cache: arrays of the points of all shapes, and a manifest of the shapes.
 
 A point cache is a folder with `points.npy`, float32 [M, P, 3] for sampled meshes or [T, 3] for concatenated clouds;
-on request `normals.npy` of the same shape, and `features.npy` with f numbers per point; and `manifest.json`, with
-digests of each shape's numbers and of its file, for `pointset data verify`. The folder's name depends on the format.
+on request `normals.npy` of the same shape, and `features.npy` with f values per point; and `manifest.json`, with
+digests of each shape's arrays and file, for `pointset data verify`. The folder's name depends on the format.
 """
 
 import hashlib
@@ -84,15 +84,15 @@ class CacheEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     file: str
     source: Source
     checksums: dict[str, str] = {}
-    """BLAKE2b digests of its points in each array."""
+    """BLAKE2b digest of the shape's part of each array, by name."""
     skipped: str = ""
     """The reason why the shape has no points; empty if it has points."""
     size: PointCount | None = None
     """Number of points, for clouds."""
     width: int | None = None
-    """Number of features per point, f, if any."""
+    """Number of features per point, f; None without features."""
     remarks: str = ""
-    """Warnings raised when the file was read."""
+    """Warnings that were given when the file was read."""
 
 
 class Manifest(msgspec.Struct, frozen=True, dict=True):
@@ -104,7 +104,7 @@ class Manifest(msgspec.Struct, frozen=True, dict=True):
     seed: Seed
     """Seed of the dataset; the seed of each mesh is derived from it and the shape's name."""
     preparation: Preparation
-    """What determines the points; other fields have their defaults."""
+    """The options that determine the points; other fields have their defaults."""
     entries: tuple[CacheEntry, ...]
 
     def __post_init__(self) -> None:
@@ -119,12 +119,12 @@ class Manifest(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def failures(self) -> dict[str, str]:
-        """Reasons why the other shapes have no points, by name."""
+        """The shapes without points, by name, and the reason for each."""
         return {entry.name: entry.skipped for entry in self.entries if entry.skipped}
 
     @property
     def points(self) -> int | None:
-        """Points of each mesh; None for clouds."""
+        """Number of points of each mesh; None for clouds."""
         return self.preparation.cache_points if self.kind == "meshes" else None
 
     @cached_property
@@ -155,7 +155,7 @@ class Manifest(msgspec.Struct, frozen=True, dict=True):
         return arrays
 
     def faults(self, folder: Path, progress: bool) -> Iterator[str]:
-        """Yield a sentence for each difference from this manifest; reads all arrays and all source files.
+        """Read all arrays and source files, and yield a sentence for each difference from this manifest.
 
         Raises:
             PointsetError: an array is missing, or has an unexpected type or size.
@@ -212,12 +212,12 @@ class CachePlan:
 
     @property
     def seed(self) -> int:
-        """Seed of the points, which clouds do not depend on."""
+        """Seed of the points of meshes; 0 for clouds, whose points are not sampled."""
         return self.options.data_seed if self.listing.kind == "meshes" else 0
 
     @property
     def unfinished(self) -> Path:
-        """The folder of the finished shapes while the cache is being built."""
+        """The folder of the files of finished shapes while the cache is being built."""
         return self.folder.with_name(self.folder.name + ".partial")
 
 
