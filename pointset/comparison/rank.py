@@ -104,7 +104,7 @@ def read_table(path: Path) -> "DataFrame":
         # By default, pandas reads class names such as None and NA as missing values.
         table = pandas.read_csv(path, keep_default_na=False, na_values=["", "nan", "NaN"]).rename(columns=from_text)
     except FileNotFoundError as error:
-        remedy = "name a CSV file of predictions, or the folder of a finished comparison"
+        remedy = "give a CSV file of predictions, or the folder of a finished comparison"
         raise PointsetError(f"{path} does not exist: {remedy}") from error
     except ValueError as error:
         raise PointsetError(f"{path} cannot be read as CSV: {error}") from error

@@ -20,9 +20,9 @@ from pointset.errors import PointsetError, described, one_line, quoted
 from pointset.inputs import InputError, require_unmasked
 
 Arrays = dict[str, np.ndarray]
-"""The "points" [n, 3] of a cloud, and other numbers of each point [n, ...], by name."""
-FLAT = ": give one cloud as X[None], flat ones as X.reshape(N, n, 3)"
-"""What to do with an X of two dimensions."""
+"""The arrays of a cloud by name: "points" [n, 3], and others with a row for each point [n, ...]."""
+FLAT = ": give one cloud as X[None], flattened clouds as X.reshape(N, n, 3)"
+"""Advice for an X of two dimensions."""
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 """A class name that is an integer; 20 digits are enough for 64 bits."""
 
@@ -44,27 +44,27 @@ def from_arrays(
     """Make point sets from clouds in memory, as `load_dataset` does from files.
 
     Args:
-        X: points [N, n, d] of any floating or integer type, or a list of N clouds [n_i, d], or a Series of pandas.
-            Numbers after the three coordinates are the feature "columns". A cloud may be a DataFrame, whose columns x,
-            y and z are read by their names, as those of a CSV file.
+        X: points [N, n, d], floats or integers, or a list or pandas Series of N clouds [n_i, d]. The first three
+            columns are the coordinates, further columns the feature "columns". A cloud may be a DataFrame with columns
+            called x, y and z, as in a CSV file.
         y: N labels, integers or class names.
-        classes: class names in the order of the labels, such as `train.classes` for test data. Integers in y are
-            indices into them; or, if all classes are integers, such as "-1" or 7, those. None sorts the values of y.
-        features: further numbers of each point, [N, n, f] or [N, n], or a list like X, called "columns"; or several by
-            name, {"normals": ..., "intensity": ...}, or the names of columns of DataFrames, ["normals", "intensity"].
-            Normals get length 1, come first, and rotate with the shape.
-        points: points per set; smaller clouds give all. None uses all points of every cloud.
-        names: unique names of the shapes, which seed the fixed subsets. None numbers the shapes.
-        split: name of the split: "train", "test", ...
+        classes: class names in the order of the labels, such as `train.classes` for test data; None takes the sorted
+            values of y. Integers in y are class names if all classes are integers (such as "-1" or 7), else indices.
+        features: further numbers of each point, called "columns": an array [N, n, f] or [N, n], or a list like X. Or
+            several features by name, {"normals": ..., "intensity": ...}; or column names of the DataFrames in X, such
+            as ["normals", "intensity"]. Normals are scaled to length 1, come first, and rotate with the shape.
+        points: points per set; a cloud with fewer gives all its points. None gives all points of every cloud.
+        names: unique names of the shapes, used with `data_seed` to draw the fixed subsets. None numbers the shapes.
+        split: name of the split, such as "train" or "test".
         normalize, up, on_error, data_seed: fields of `DataOptions`.
 
     Returns:
-        The sets, each normalised on its own; X may be in any unit. Of points at one place the first is kept: a set
-        has each point once.
+        The sets, each normalised separately, so X may be in any unit. Of several points at the same position, only the
+        first is kept.
 
     Raises:
-        UnreadableShapesError: clouds are empty, are not [n, d] with d at least 3, look transposed, are not finite, or
-            have all points at one place; all clouds are checked, and `failures` names every bad one.
+        UnreadableShapesError: clouds are empty, are not [n, d] with d at least 3, look transposed, have numbers that
+            are not finite, or have all points at one place. All clouds are checked; `failures` names every bad one.
         PointsetError: the number of labels or names differs from the number of clouds, a label is not a class, or a
             name is repeated.
 
@@ -139,13 +139,13 @@ def _features(features: Any, count: int) -> dict[str, Sequence[Any]]:
     for name, values in by_name.items():
         check("the name of a feature", name, str)
         if not isinstance(values, Sequence | np.ndarray | torch.Tensor) or not getattr(values, "ndim", 1):
-            raise PointsetError(f"features must be an array [N, n, f], or a list of them, got {described(values)}")
+            raise PointsetError(f"features must be an array [N, n, f] or a list of [n, f], got {described(values)}")
         _require_each(f"features {quoted(name)}", values, count)
     return by_name
 
 
 def _cloud(cloud: Any, features: Mapping[str, Any]) -> Arrays:
-    """Return the arrays of one cloud [n, d] and its features; a PointsetError or a ValueError if it cannot be used."""
+    """Return the arrays of one cloud [n, d] and its features; raise a PointsetError or ValueError if it is unusable."""
     rows = require_table(as_array(table_of(cloud)))
     further = [as_array(values) for name, values in features.items() if name != NORMALS]
     tables = [rows[:, 3:]] * (rows.shape[1] > 3) + [table[:, None] if table.ndim == 1 else table for table in further]
@@ -186,7 +186,7 @@ def _require_each(what: str, values: Sized, count: int) -> None:
 
 
 def as_array(values: Any) -> np.ndarray:
-    """Convert values to an array: a dense tensor of any type and device, or anything that numpy accepts."""
+    """Return a numpy array of values: a dense tensor of any type and device, or anything that numpy accepts."""
     if not isinstance(values, torch.Tensor):
         require_unmasked(values)
         return np.asarray(values)

@@ -13,7 +13,7 @@ from pointset.data.transforms import Augmentation
 from pointset.runs.workers import torch_threads
 
 SORTED_TOGETHER = 16
-"""Batches of sets that are sorted by size together."""
+"""Number of batches whose sets are sorted by size together."""
 
 
 class Batch(NamedTuple):
@@ -26,9 +26,9 @@ class Batch(NamedTuple):
     labels: Tensor
     """int64 [B]."""
     others: Tensor | None = None
-    """int64 [B], of mixed sets the label of a second shape, of which they also have points; see `CutMix`."""
+    """int64 [B], label of the second shape of each set that `CutMix` mixed from two; None without CutMix."""
     shares: Tensor | None = None
-    """float32 [B], the share of these points."""
+    """float32 [B], share of the points that come from the second shape; 0 for an unmixed set."""
 
 
 def batches(
@@ -41,15 +41,15 @@ def batches(
     size: Callable[[int], int] | None = None,
     mix: CutMix | None = None,
 ) -> Iterator[Batch]:
-    """One epoch of training: every shape once, in random order, each a fresh random subset of its cache.
+    """Yield the batches of a training epoch: every shape once, in random order, as a new random subset of its points.
 
-    Order, subsets and augmentation all come from one generator made from (seed, epoch), so an epoch can be repeated
-    bit for bit. One batch may be smaller. Sets of several sizes are batched with others of nearly their size. `size`
-    gives the points per set of batch i, from 0; `mix` is applied after `augment`.
+    Order, subsets and augmentation come from one generator seeded with (seed, epoch), so an epoch can be repeated bit
+    for bit. One batch may be smaller. Sets of different sizes are batched with sets of similar size. `size(i)` is the
+    number of points per set in batch i, counted from 0. `mix` is applied after `augment`.
     """
     generator = epoch_generator(seed, epoch)
     for index, rows in enumerate(batches_of_rows(torch.from_numpy(dataset.sizes), batch_size, generator)):
-        with torch_threads(1):  # for a batch of points, synchronising threads takes longer than the work
+        with torch_threads(1):  # for one batch, synchronising threads takes longer than the work
             points, mask = dataset.points_at(dataset.draw_indices(rows, generator, size and size(index)))
             if augment is not None:
                 points = augment(points, generator, mask, columns=dataset.columns)
@@ -62,10 +62,10 @@ def batches(
 
 
 def batches_of_rows(sizes: Tensor, batch_size: int, generator: torch.Generator) -> list[Tensor]:
-    """Return the rows of each batch of an epoch, in random order.
+    """Return the indices of the sets in each batch of an epoch, in random order.
 
-    If the sets have several sizes [N], neighbours in the random order, `SORTED_TOGETHER` batches of them at a time, are
-    sorted by size before they are cut into batches, which saves most of the padding; then the batches are shuffled.
+    If the sizes [N] of the sets differ, the random order is divided into windows of `SORTED_TOGETHER` batches. Each
+    window is sorted by size and cut into batches, which saves most of the padding. Then the batches are shuffled.
     """
     order = torch.randperm(len(sizes), generator=generator)
     if len(sizes) == 0 or bool((sizes == sizes[0]).all()):
@@ -76,7 +76,7 @@ def batches_of_rows(sizes: Tensor, batch_size: int, generator: torch.Generator) 
 
 
 def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
-    """Batches of the evaluation view: every shape once, in order, each as its fixed seeded subset."""
+    """Yield the batches of an evaluation: every shape once, in order, as its fixed seeded subset of points."""
     whole, sizes = dataset.mask, dataset.sizes
     for rows in torch.arange(len(dataset)).split(batch_size):
         block = slice(int(rows[0]), int(rows[-1]) + 1)
@@ -86,10 +86,10 @@ def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
 
 
 def epoch_generator(seed: int, epoch: int) -> torch.Generator:
-    """A CPU generator for one epoch of one run."""
+    """Return the CPU generator of one epoch of a training run."""
     return torch.Generator().manual_seed(mixed_seed(seed, epoch))
 
 
 def mixed_seed(*key: int) -> int:
-    """A seed for torch from several numbers; neighbouring keys give unrelated streams."""
+    """Return a seed for torch from several integers; similar keys give unrelated random numbers."""
     return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -38,27 +38,27 @@ def load_dataset(
     """Load one split of a dataset as sets of points.
 
     Args:
-        name_or_folder: a dataset's name, as str (see `list_cards`), whose data is expected in `home()/datasets`; or a
-            folder with meshes or clouds (see `read_mesh`, `read_cloud`) as class/split/file, split/class/file
-            or class/file, or in a released layout (ModelNet40's HDF5 files, ScanObjectNN, ModelNet40-C). "shapes10" is
-            generated on first use.
-        split: "train" or "test" (any split that a class/split/file folder has).
-        points: points per set, n; smaller clouds give all their points, and batches are padded and masked.
-        data_seed: seed of the caches and of the fixed subsets.
-        progress: show progress while caches are sampled: a bar on a terminal, otherwise a line every half minute.
-        options: other fields of `DataOptions`, such as features="normals", which makes every point a row of 6 numbers;
-            `labels` may also be a pandas DataFrame with the columns "file" and "label".
+        name_or_folder: the name of a dataset as str (see `list_cards`), with its data in `home()/datasets`, or the path
+            of a folder. The folder holds meshes or clouds (see `read_mesh`, `read_cloud`) as class/split/file,
+            split/class/file or class/file, or a release (ModelNet40's HDF5 files, ScanObjectNN, ModelNet40-C).
+            "shapes10" is generated on first use.
+        split: name of the split, such as "train" or "test".
+        points: points per set. A cloud with fewer points gives all of them; batches are then padded and masked.
+        data_seed: seed of the points sampled on meshes, and of the fixed subset of points of each set.
+        progress: show progress while points are sampled: a bar on a terminal, otherwise a line every half minute.
+        options: other fields of `DataOptions`. With features="normals", for example, each point has 6 numbers. `labels`
+            may also be a pandas DataFrame with the columns "file" and "label".
 
     Returns:
-        The sets. Each is normalised on its own, by default to a largest distance of 1 from its centre.
+        The sets. Each is normalised separately: by default it is centred, and its farthest point has distance 1.
 
     Warns:
         UserWarning: shapes that cannot be used are left out (on_error="skip"), or a class occurs in only one of train
             and test.
 
     Raises:
-        UnreadableShapesError: shapes cannot be used; all shapes are checked, and `failures` names every bad one.
-        PointsetError: the name is unknown, the data is missing, damaged or in no known layout, or an option is wrong.
+        UnreadableShapesError: shapes cannot be used. All shapes are checked, and `failures` names every bad one.
+        PointsetError: the name is unknown, the data is missing, damaged or in an unknown layout, or an option is wrong.
 
     Example:
         >>> for split in ("train", "test"):
@@ -87,12 +87,12 @@ def load_split(
     now: str | None = None,
     listing: Listing | None = None,
 ) -> PointSets:
-    """Load one split of a dataset with these options; arguments and errors as for `load_dataset`.
+    """Load one split of a dataset; see `load_dataset` for arguments and errors.
 
-    With `fewer`, sets have as many points as there are, with a warning, where no shape has `options.points`. Data with
-    other `classes` than a model was trained on are refused, before shapes are sampled. With `trained`, the upward axis
-    is that of a training, and files are rotated to it: from the direction `now`, or from the axis of their format. The
-    `listing` of another split of the same data saves listing its folder again.
+    With `fewer`, if no shape has `options.points` points, sets have as many as the largest shape, with a warning. If
+    `classes` are given, data with other classes are refused before shapes are sampled. With `trained`, `options.up` is
+    the upward axis of a model's training data, and shapes are rotated to it from the direction `now` or, without it,
+    from the usual axis of their format. The `listing` of another split saves listing the same folder again.
     """
     card, folder = locate_data(data, progress=progress)
     options = _with_absolute_tables(options)
@@ -110,11 +110,11 @@ def load_split(
         rows = torch.tensor([row for row, shape in enumerate(cache.names) if shape not in left_out], dtype=torch.int64)
         if len(cache) and not len(rows):
             fault = f"without={quoted(options.without)} leaves out all {len(cache):,} {split} shapes of {folder}"
-            raise PointsetError(f"{fault}: delete the rows of shapes to keep from that table")
+            raise PointsetError(f"{fault}: delete from that table the rows of shapes to keep")
     _require_classes(cache.classes, classes, name)
     largest = int(cache.sizes.max(initial=0))
     if fewer and 0 < largest < options.points:
-        warnings.warn(f"{name} has at most {largest} points of a shape: its sets have as many", stacklevel=2)
+        warnings.warn(f"{name} has at most {largest} points per shape, and its sets have as many", stacklevel=2)
         options = dataclasses.replace(options, points=largest)
     sets = PointSets(cache, options, name=name, source=source, split=split, rows=rows)
     if group_of:
@@ -124,37 +124,37 @@ def load_split(
 
 
 def check_data(data: str | Path, options: DataOptions) -> None:
-    """Raise a PointsetError if a dataset does not exist, or a table of the options cannot be read: before slow work."""
+    """Raise a PointsetError, before slow work, if a dataset does not exist or a table of the options is unreadable."""
     _, folder = locate_data(data)
     for option, path in _tables(options).items():
         read_rows(option, path, folder)
 
 
 def _tables(options: DataOptions) -> dict[str, Path]:
-    """Return the paths of tables in the options."""
+    """Return the path of each option that is a table."""
     texts = {option: getattr(options, option) for option in TABLES}
     return {option: Path(text) for option, text in texts.items() if text and (option != "groups" or is_table(text))}
 
 
 def _with_absolute_tables(options: DataOptions) -> DataOptions:
-    """Return options whose tables have absolute paths; those in the folder of the data stay relative."""
+    """Return options with absolute paths of tables; paths relative to the folder of the data stay relative."""
     here: dict[str, Any] = {option: str(path.resolve()) for option, path in _tables(options).items() if path.exists()}
     return dataclasses.replace(options, **here)
 
 
 def list_data(folder: Path, options: DataOptions) -> Listing | None:
-    """Return the files of a folder; None for a release."""
+    """Return the shape files of a folder, or None for a release."""
     if not is_released(folder):
         return list_folder(folder, **options.listing)
     if options.labels is not None:
-        raise PointsetError(f"{folder} is a release whose files hold labels: leave labels={options.labels} out")
+        raise PointsetError(f"{folder} is a release, with labels in its files: leave labels={options.labels} out")
     return None
 
 
 def _groups_and_left_out(
     folder: Path, split: str, options: DataOptions, listing: Listing | None, names: list[str]
 ) -> tuple[dict[str, str], Set[str]]:
-    """Return the groups that are given, by the name of the shape, and the names of shapes to leave out."""
+    """Return the given group of each shape, by the shape's name, and the names of the shapes to leave out."""
     if listing is not None:
         shapes = listing.of(split)
         return {shape.name: shape.group for shape in shapes if shape.group}, {
@@ -177,25 +177,25 @@ def _folder_cache(
     progress: bool,
     classes: Sequence[str] | None,
 ) -> tuple[PointCache, dict[str, frozenset[int]]]:
-    """Return the cache of one split of a folder (released clouds, cloud files or meshes), and the labels by split."""
+    """Return the point cache of one split of a folder, and the labels that occur in each of the splits."""
     if listing is None:
         return _released_cache(folder, card, split, options)
     if options.variant is not None:
         raise PointsetError(f"{folder} comes in one version only: leave variant={quoted(options.variant)} out")
     check_against_card(listing.classes, len(listing.of(split)), card, split, folder)
-    further = f", or score the known ones with `pointset classify {shlex.quote(str(folder))}` and the same --model"
+    further = f", or predict the known classes with `pointset classify {shlex.quote(str(folder))}` and the same --model"
     _require_classes(listing.classes, classes, str(folder), further)
     if listing.kind == "meshes" and options.points > options.cache_points:  # before they are sampled
         raise PointsetError(
-            f"points={options.points} is more than the {options.cache_points} that are sampled of each shape of "
-            f"{folder}: ask for at most {options.cache_points} (--points {options.cache_points}), or sample more with "
+            f"points={options.points} is more than the {options.cache_points} points sampled on each mesh of {folder}: "
+            f"ask for at most {options.cache_points} (--points {options.cache_points}), or sample more with "
             "cache_points (--cache-points of `train` and `compare`)"
         )
     if listing.kind == "clouds":
         _require_no_sampling(folder, options)
     elif options.further:
         raise PointsetError(
-            f"{folder} has meshes, whose points have normals alone: leave {', '.join(options.further)} out"
+            f"{folder} has meshes, whose only feature is normals: leave {', '.join(options.further)} out"
         )
     labels = {name: frozenset(shape.label for shape in shapes) for name, shapes in listing.splits.items()}
     return load_cache(CachePlan(listing, split, options), on_error=options.on_error, progress=progress), labels
@@ -220,7 +220,7 @@ def _require_classes(present: Sequence[str], wanted: Sequence[str] | None, name:
 
 
 def _warn_of_missing_classes(folder: Path, cache: PointCache, split: str, present: Mapping[str, Set[int]]) -> None:
-    """Warn if a class is only in train, or only in test."""
+    """Warn if a class occurs only in train or only in test."""
     labels = {**present, split: set(cache.labels.tolist())}
     if not all(labels.get(name) for name in SPLITS):
         return

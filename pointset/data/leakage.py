@@ -1,4 +1,4 @@
-"""Leakage: test shapes that are training shapes too, or are of groups that training shapes have."""
+"""Leakage: test shapes that are also training shapes, or that are in the groups of training shapes."""
 
 import shlex
 
@@ -9,9 +9,9 @@ from pointset.data.point_sets import PointSets
 
 
 def repeated_files(train: PointSets) -> tuple[str, ...]:
-    """Return a sentence if test shapes of the folder of sets are training shapes too, with the same bytes.
+    """Return a sentence if test files in the folder of the training sets have the same bytes as training files.
 
-    Only files of equal sizes are read. Releases are not examined: see `pointset.data_quality.check_data`.
+    Only files of equal size are read. Releases are not checked; use `pointset.data_quality.check_data` for them.
     """
     splits = {} if train.listing is None else train.listing.splits
     trained, tested = (
@@ -24,15 +24,15 @@ def repeated_files(train: PointSets) -> tuple[str, ...]:
     if not count:
         return ()
     return (
-        f"{count:,} of {len(tested):,} test shapes are training shapes, too: accuracy says nothing about them; "
-        f"see them with `pointset data check {shlex.quote(train.source)}`",
+        f"{count:,} of {len(tested):,} test shapes are also training shapes, so the accuracy may be too high; "
+        f"list them with `pointset data check {shlex.quote(train.source)}`",
     )
 
 
 def divided_groups(train: PointSets) -> tuple[str, ...]:
-    """Return a sentence if a class/file folder is split by files, and test shapes have groups of training shapes.
+    """Return a sentence if a class/file folder is split by files, and test shapes are in groups of training shapes.
 
-    Groups are those of file names, see `groups_from_names`; a split by given groups divides none.
+    Groups are inferred from file names, see `groups_from_names`. If groups are given, the split keeps them whole.
     """
     if train.grouping.origin != "names" or train.listing is None or not train.listing.is_hashed:
         return ()
@@ -42,7 +42,7 @@ def divided_groups(train: PointSets) -> tuple[str, ...]:
     if not count:
         return ()
     return (
-        f"{count:,} of {len(test):,} test shapes have groups of training shapes, such as {train.grouping.example}, "
+        f"{count:,} of {len(test):,} test shapes are in groups of training shapes, such as {train.grouping.example}, "
         "because the folder is split by files: accuracy on new groups may be lower; "
         f"--groups {BY_NAMES} splits it by groups",
     )

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 SETS_AT_ONCE = 16
-"""Sets of one size in a batch of `batches_of_one_size`."""
+"""Sets per batch of `batches_of_one_size`, if all sets have one size."""
 
 
 def zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
@@ -16,17 +16,17 @@ def zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def mask_of(sizes: Tensor) -> Tensor | None:
-    """Return the mask bool [B, n] of sets of sizes [B], n the largest, True at real points; None for equal sizes."""
+    """Return the mask bool [B, n] for sets of these sizes [B], True at real points; None if all sizes are equal."""
     if not len(sizes) or sizes.min() == sizes.max():
         return None
     return torch.arange(int(sizes.max()), device=sizes.device) < sizes[:, None]
 
 
 def pad_rows(rows: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Split concatenated rows [S, ...] into sets of the sizes [B], with sum S, and pad them with zeros.
+    """Split rows [S, ...] into B consecutive sets of these sizes [B], which add up to S, and pad the sets with zeros.
 
-    Returns points [B, n, ...] with n the largest size, and mask bool [B, n], True at real points, or None when all sets
-    have one size.
+    Returns points [B, n, ...] with n the largest size, and the mask bool [B, n], True at real points, or None if all
+    sets have one size.
     """
     mask = mask_of(sizes)
     if mask is None:
@@ -40,10 +40,10 @@ def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
     """Stack sets [n_i, d] of several sizes, padded with zeros.
 
     Args:
-        sets: B tensors [n_i, d] of one width, at least one.
+        sets: at least one tensor [n_i, d], all with the same d.
 
     Returns:
-        Sets [B, n, d], n the largest n_i, and a mask bool [B, n], True at real points; None if all sets have one size.
+        Sets [B, n, d], n the largest n_i, and the mask bool [B, n], True at real points, or None if all n_i are equal.
 
     Example:
         >>> points, mask = pointset.data.pad_sets([torch.ones(5, 3), torch.ones(4, 3)])
@@ -54,7 +54,7 @@ def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
 
 
 def collate(items: Sequence[tuple[Tensor, int]]) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Batch items of `PointSets` in a `torch.utils.data.DataLoader`, as its `collate_fn`.
+    """Batch items of `PointSets`: the `collate_fn` for a `torch.utils.data.DataLoader`.
 
     Args:
         items: B pairs of points [n_i, d] and a label.
@@ -73,7 +73,7 @@ def collate(items: Sequence[tuple[Tensor, int]]) -> tuple[Tensor, Tensor | None,
 
 
 def batches_of_one_size(points: Tensor, mask: Tensor | None) -> Iterator[Tensor]:
-    """Batches [b, n, d] without padding, in the order of the sets; an empty set has one point at the origin."""
+    """Yield batches [b, n, d] without padding, in the order of the sets; an empty set becomes a point at the origin."""
     if mask is None:
         yield from points.split(SETS_AT_ONCE)
         return
@@ -93,13 +93,13 @@ class PaddedSets(Tensor):
 
     @classmethod
     def of(cls, points: Tensor, sizes: list[int]) -> "PaddedSets":
-        """Return the sets [N, n, d] of these sizes."""
+        """Return padded sets [N, n, d] with their sizes before padding."""
         sets = points.as_subclass(cls)
         sets.sizes = sizes
         return sets
 
     def __getitem__(self, index: Any) -> Tensor:
-        """Return the set at an integer, [size, d]; other indices are those of a tensor."""
+        """Return one set without padding, [size, d], for an integer; index the padded tensor with anything else."""
         plain = self.as_subclass(Tensor)
         is_integer = isinstance(index, SupportsIndex) and not isinstance(index, bool) and not getattr(index, "ndim", 0)
         return plain[index][: self.sizes[index]] if is_integer else plain[index]

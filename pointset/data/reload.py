@@ -1,4 +1,4 @@
-"""Load data as an earlier run did, and list its files again."""
+"""Load data with the options of an earlier training run."""
 
 import warnings
 from collections.abc import Mapping
@@ -30,29 +30,28 @@ def load_like(
     remove_outliers: bool | None = None,
     labels: str | None = None,
 ) -> PointSets:
-    """Load another split, or another dataset, as the training data of a model were loaded.
+    """Load another split or another dataset with the options of a model's training data.
 
-    Shapes of another dataset are rotated to the upward axis of the training (with a UserWarning) and normalised in the
-    same way, so that `evaluate` gives the accuracy of the model on them.
+    Shapes of another dataset are rotated to the upward axis of the training data (with a UserWarning) and normalised
+    like the training data, so that a model can be evaluated on them.
 
     Args:
-        description: how the training data were loaded: `model.description["data"]` of a trained model, or
-            `sets.describe()`.
+        description: description of the training data: `model.description["data"]` of a trained model, or
+            `sets.describe()`. For every option below that is None, its value in this description is used.
         split: name of the split, such as "test".
-        data: the card or folder of another dataset; None means that of the training.
-        on_error: "raise" or "skip": what to do with a file that cannot be used.
-        points: points of each set.
-        up: the upward axis in all files. "auto" and None mean the axis of the training for its own data, that of the
-            card for a known dataset, otherwise the usual axis of each file's format.
+        data: name or folder of another dataset; None loads the dataset of the training data.
+        on_error: "raise" or "skip" files that cannot be used.
+        points: points per set.
+        up: upward axis of the files. "auto" or None takes the axis of the training data for these data, the axis on the
+            card for another dataset with a card, and otherwise the usual axis of each file's format.
         remove_outliers: whether outliers are removed from clouds.
-        labels: path of a table with the class of each file. Where one of these options is None, that of the training
-            is kept.
+        labels: path of a table with the class of each file.
 
     Returns:
-        The sets [N, points, d], with the classes of the training.
+        The sets [N, points, d], with the classes of the training data.
 
     Raises:
-        PointsetError: the data is missing, existed only in memory, or has other classes than the training.
+        PointsetError: the data is missing, existed only in memory, or has other classes than the training data.
 
     Example:
         >>> loaded = pointset.load_dataset("shapes10", points=64, normalize="standardize", progress=False).describe()
@@ -85,16 +84,16 @@ def load_like(
     if rotated and direction is None:
         kind = f"{sets.source} has" if of_card else f"{suffix_of(rotated[0])} files usually have"
         warn_of_rotation(kind, sets.up)
-    # A dataset whose shapes are centred already keeps its normalisation: their subsets are not centred again.
+    # "standardize" of centred training shapes is "center-standardize" for other shapes, unless these are centred, too.
     centred = sets.point_cache.is_centred(sets.rows.numpy())
     return sets if centred else sets.normalized(description["preparation"]["normalize"])
 
 
 def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
-    """Return options for other data than those of the training, without groups and tables that do not fit.
+    """Return options for another dataset, without the groups and tables that do not fit its files.
 
     Warns:
-        UserWarning: groups or a table do not fit.
+        UserWarning: groups or a table are left out.
     """
     _, folder = locate_data(data)
     given = [] if is_released(folder) else [name for name in TABLES if getattr(options, name)]
@@ -103,11 +102,11 @@ def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
             with warnings.catch_warnings(action="ignore"):
                 list_folder(folder, **options.changed(dict.fromkeys({*TABLES} - {name})).listing)
         except PointsetError as error:
-            warnings.warn(f"{folder}: {name} of the training is left out, because {error}", stacklevel=4)
+            warnings.warn(f"{folder}: option {name} of the training run is not used, because {error}", stacklevel=4)
             options = options.changed({name: None})
     return options
 
 
 def has_test_split(sets: PointSets) -> bool:
-    """Return True if the folder or the release that sets were loaded from has a test split."""
+    """Return True if the folder from which the sets were loaded has a test split, or is a release."""
     return sets.listing is None or SPLITS[1] in sets.listing.splits

@@ -10,14 +10,14 @@ from pointset.errors import PointsetError, counted
 OnError = Literal["raise", "skip"]
 _FOREIGN = re.compile(r"'[^']*'|\"[^\"]*\"|[-+]?\d[\d.,]*(e[-+]?\d+)?")
 MOST_SAID = 400
-"""Most characters of the reasons in a warning about shapes that are left out."""
+"""Maximum number of characters of the reasons in a warning about shapes that are left out."""
 LEAVE_OUT = 'leave them out with --on-error skip (in Python on_error="skip")'
 
 
 def in_kinds(reasons: Mapping[str, str]) -> str:
-    """Return the first reasons, by the name of the shape, that differ in more than names, numbers and quotes.
+    """Join reasons (by shape name) into one text; those that differ only in names, numbers and quotes are one kind.
 
-    Up to ten are listed, each with the number of others like it and three of their names.
+    Up to ten kinds are listed, each with its first reason, the number of further shapes and three of their names.
     """
     kinds: dict[str, list[str]] = {}
     for name, reason in reasons.items():
@@ -30,10 +30,10 @@ def in_kinds(reasons: Mapping[str, str]) -> str:
 
 
 class UnreadableShapesError(PointsetError, ValueError):
-    """Some shapes of a dataset cannot be used; all shapes were checked.
+    """Error about all shapes of a dataset that cannot be used.
 
     Attributes:
-        failures: the reason for each bad shape, by name.
+        failures: the reason for each of these shapes, by the shape's name.
         finished: number of usable shapes.
     """
 
@@ -49,9 +49,9 @@ class UnreadableShapesError(PointsetError, ValueError):
 
 
 def refuse_or_leave_out(failures: Mapping[str, str], finished: int, on_error: str, what: str, remedy: str) -> None:
-    """Raise an UnreadableShapesError for failures (reasons by name), unless they are skipped and other shapes remain.
+    """Raise an UnreadableShapesError for `failures` (reasons by shape name), unless "skip" leaves usable shapes.
 
-    The message has `what` (a plural noun) and `remedy` (how to repair them).
+    The message contains `what`, a plural noun for the shapes, and `remedy`, how to repair them.
     """
     check("on_error", on_error, OnError)
     if failures and (on_error == "raise" or not finished):

@@ -101,7 +101,7 @@ MISTAKES = [
     ("rank all.csv --columns item=uid", "'uid'"),
     ("rank all.csv -o ranking.doc", "ranking.doc"),
     ("rank all.csv all.csv", "2 times"),
-    ("rank all.parquet", "name a CSV file"),
+    ("rank all.parquet", "all.parquet does not exist: give a CSV file of predictions"),
     ("rank all.csv --level 1", "level must be in (0, 1)"),
     ("rank all.csv --deterministic forest", "'forest'"),
     ("rank .", "predictions.csv"),

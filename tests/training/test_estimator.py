@@ -116,7 +116,7 @@ def test_a_prediction_depends_on_its_own_cloud_alone(X, y, ragged):
 @pytest.mark.parametrize(
     ("changes", "clouds", "labels", "words"),
     [
-        ({}, lambda X: X[0], lambda y: y, r"give one cloud as X\[None\], flat ones as X.reshape\(N, n, 3\)"),
+        ({}, lambda X: X[0], lambda y: y, r"give one cloud as X\[None\], flattened clouds as X.reshape\(N, n, 3\)"),
         ({}, lambda X: X[:0], lambda y: y[:0], "class|at least one|minimum"),
         ({}, lambda X: X, lambda y: y[:9], "y must .* 24 clouds of X, got 9"),
         ({}, lambda X: X, lambda y: None, "y is None"),
@@ -141,7 +141,7 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence(changes, clouds, label
 @pytest.mark.parametrize(
     ("clouds", "words"),
     [
-        (lambda X: X[0], r"give one cloud as X\[None\], flat ones as X.reshape\(N, n, 3\)"),
+        (lambda X: X[0], r"give one cloud as X\[None\], flattened clouds as X.reshape\(N, n, 3\)"),
         (lambda X: X[..., :2], r"\[B, n, 3\], got float64 \[24, \d+, 2\]"),
         (lambda X: [X[0], X[1][0]], "cloud 1"),
         (lambda X: [], "at least one"),

@@ -234,7 +234,7 @@ def test_clouds_of_fewer_points_than_usual_are_taken_as_they_are(tmp_path, capsy
     data = write_shapes(tmp_path / "data", points=20)
     cli.main(["train", "--data", str(data), "--budget", "1s", "--run", str(tmp_path / "run")])
     captured = capsys.readouterr()
-    assert "at most 20 points of a shape" in captured.err
+    assert "at most 20 points per shape" in captured.err
     assert "selected" in captured.out
     assert pointset.load_model(tmp_path / "run").description["data"]["preparation"]["points"] == 20
 
@@ -254,7 +254,7 @@ def test_groups_of_names_are_held_out_together_and_shown_again(tmp_path, capsys,
     command = ("train", "--data", data, "--points", "128", "--budget", "1s", "--run", tmp_path / "run")
     printed = succeed(capsys, *command)
     assert "10 groups by file names without their last number, such as 'bumpy0' (" in printed
-    assert "test shapes have groups of training shapes" in printed
+    assert "test shapes are in groups of training shapes" in printed
     with monkeypatch.context() as patch:
         patch.setattr(selection._Selection, "run", None)
         assert succeed(capsys, *command) == printed, "read again, and not fitted"
@@ -267,14 +267,14 @@ def test_a_split_that_divides_groups_is_told_of_until_it_is_by_groups(tmp_path, 
     lines = [("train", "features-svm", "--run"), table]
     names = [pointset.load_dataset(data, split, 128).names for split in ("train", "test")]
     trained, tested = ([name.rpartition("_")[0] for name in side] for side in names)
-    divided = f"{sum(name in trained for name in tested)} of {len(tested)} test shapes have groups of training shapes"
+    divided = f"{sum(name in trained for name in tested)} of {len(tested)} test shapes are in groups of training shapes"
     for line in lines:
         said = succeed(capsys, *line, tmp_path / line[0], "--data", data, "--points", "128")
         assert divided in said, line
         assert "--groups names splits it by groups" in said
         where = tmp_path / f"grouped{line[0]}"
         said = succeed(capsys, *line, where, "--data", data, "--groups", "names", "--points", "128")
-        assert "have groups of training" not in said
+        assert "in groups of training" not in said
 
 
 def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, capsys):
