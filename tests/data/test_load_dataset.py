@@ -73,7 +73,7 @@ def test_what_cannot_be_loaded_is_refused(data, options, words, tmp_path, home):
 @pytest.mark.parametrize("name", ["modelnet40_ply_hdf5_2048", "modelnet40-hdf5"])
 def test_a_cards_data_is_found_and_compared_with_the_card(home, name):
     folder = write_clouds_release(home / "datasets" / name, classes=40)
-    with pytest.raises(PointsetError, match=r"other classes than modelnet40-hdf5 \(.*airplane.*unpack it again"):
+    with pytest.raises(PointsetError, match=r"other classes than modelnet40-hdf5 \(.*airplane.*unpack the data again"):
         load_dataset("modelnet40-hdf5", points=7)
     (folder / "shape_names.txt").write_text("\n".join(load_card("modelnet40-hdf5").classes))
     with pytest.raises(PointsetError, match="has 12 train shapes where modelnet40-hdf5 has 9840"):
@@ -111,7 +111,7 @@ def test_test_shapes_that_are_training_shapes_are_counted(tmp_path, capsys):
     folder = write_shapes(tmp_path / "data", shapes=4, points=32)
     assert repeated_files(load(folder)) == ()
     shutil.copy(folder / "train" / "ball" / "ball_0.npy", folder / "test" / "flat" / "flat_1.npy")
-    said = "1 of 8 test shapes are training shapes"
+    said = "1 of 8 test shapes are also training shapes"
     assert repeated_files(load(folder))[0].startswith(said)
     command = ["train", "features-svm", "--data", folder, "--points", 32, "--run", tmp_path / "run"]
     assert said in succeed(capsys, *command)

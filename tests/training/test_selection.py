@@ -286,7 +286,7 @@ def test_groups_of_training_shapes_alone_do_for_a_folder_with_splits(tmp_path, c
     succeed(capsys, *command, tmp_path / "run")
     assert json.loads(succeed(capsys, "evaluate", "--model", tmp_path / "run", "--json"))["shapes"] == 8
     table.write_text("file,group\n" + "".join(f"{name},1\n" for name in names[1:]))
-    assert f"does not say the group of '{names[0]}'" in fail(capsys, *command, tmp_path / "other")
+    assert f"does not give the group of '{names[0]}'" in fail(capsys, *command, tmp_path / "other")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Read dataset cards: one TOML file per dataset, see `datasets/README.md`; in the wheel they are `pointset/cards`."""
+"""Read dataset cards: one TOML file per dataset, in `datasets` (see its README) or, in the wheel, `pointset/cards`."""
 
 import difflib
 import hashlib
@@ -33,13 +33,13 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     name: Text
     """The name for `load_dataset` and the command line."""
     title: Text
-    """The name in text."""
+    """The name as it is written in texts."""
     kind: Literal["generated", "meshes", "hdf5", "npy"]
-    """The data: generated on first use, mesh files, point clouds in HDF5 files, or point clouds in arrays."""
+    """Kind of data: generated on first use, mesh files, or point clouds in HDF5 or .npy files."""
     summary: Text
     """One-line summary."""
     licence: Text
-    """The terms."""
+    """The terms of use."""
     citation: Text
     """The paper to cite."""
     classes: Annotated[tuple[Text, ...], Meta(min_length=2)]
@@ -51,22 +51,22 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     homepage: str = ""
     """Web page of the dataset."""
     urls: tuple[Text, ...] = ()
-    """Archives to download, the original first."""
+    """URLs of the archive, the original first, then its mirrors."""
     instructions: str = ""
     """How to get the data, if it cannot be downloaded automatically."""
     folder: str = ""
     """The folder to which the archive is unpacked."""
     variants: tuple[Text, ...] = ()
-    """Names of the data's versions."""
+    """Names of the versions of the data."""
     defects: tuple[Text, ...] = ()
-    """Known defects, a sentence each."""
+    """Known defects, one sentence for each."""
     download: Download = Download()
     """Verified size and digests of the archive."""
     files: dict[str, Digest] = {}
     """MD5 or SHA-256 of unpacked files, by path in the folder."""
 
     def fault_of(self, folder: Path, name: str) -> str:
-        """Return why a file in the data's folder differs from the digest on the card, or ""."""
+        """Return a message if a file in the folder of the data does not have its digest on the card, else ""."""
         path, digest = folder / name, self.files[name]
         kind = "md5" if len(digest) == 32 else "sha256"
         try:
@@ -82,11 +82,11 @@ def file_digest(path: Path, kind: str) -> str:
 
 
 def cards_folder() -> Path:
-    """Return the folder with the cards: inside an installed package, or at the top of a checkout."""
+    """Return the folder with the cards: `cards` in an installed package, or `datasets` in a checkout."""
     for folder in (PROJECT_FOLDER / "cards", PROJECT_FOLDER.parent / "datasets"):
         if folder.is_dir():
             return folder
-    raise PointsetError(f"the dataset cards are missing beside {PROJECT_FOLDER}: install pointset again")
+    raise PointsetError(f"the dataset cards of {PROJECT_FOLDER} are missing: install pointset again")
 
 
 def list_cards() -> list[str]:
@@ -99,7 +99,7 @@ def list_cards() -> list[str]:
 
 
 def is_on_disk(source: str) -> bool:
-    """Return True if sets with this `source` were made from a card or a folder, so that they can be loaded again."""
+    """Return True if `source` is a dataset with a card or an absolute path, so that its sets can be loaded again."""
     return source in list_cards() or Path(source).is_absolute()
 
 
@@ -126,7 +126,7 @@ def load_card(name: str) -> Card:
 
 
 def did_you_mean(name: str) -> str:
-    """Return the cards with the most similar names, or all cards if none is similar, as text."""
+    """Return a text with the most similar names of cards, or with all names if none is similar."""
     names = list_cards()
     near = difflib.get_close_matches(name, names, n=3)
     return f"did you mean {', '.join(near)}?" if near else f"the datasets are {', '.join(names)}"

@@ -23,11 +23,11 @@ RETRIES = 3
 def fetch(name: str, *, progress: bool = True) -> Path:
     """Download and unpack the data of a card unless it is present, and return its folder.
 
-    A second process that fetches the same data waits for the first. An archive saved by the user at the path named in
-    the message of a failed download is used, and kept, if its checksum is that of the card.
+    A second process that fetches the same data waits for the first. An archive that the user has saved in the folder
+    `datasets` (the message of a failed download gives the path) is used if its checksum is right, and is not deleted.
     """
     card = load_card(name)
-    if card.urls and present_folder(card) is None:  # checked before locking, because the home may be read-only
+    if card.urls and present_folder(card) is None:  # checked before locking, because `home()` may be read-only
         parent = make_folder(home() / "datasets")
         archive = parent / PurePosixPath(urlsplit(card.urls[0]).path).name
         with locked(parent / f".{card.name}.lock"):
@@ -40,7 +40,7 @@ def fetch(name: str, *, progress: bool = True) -> Path:
 
 
 def download(card: Card, archive: Path, *, progress: bool = True) -> Path:
-    """Download an archive from the first mirror that delivers it, unless the right one is there.
+    """Download an archive from the first mirror that delivers it, unless it is there with the right checksum.
 
     Raises:
         PointsetError: no mirror delivers it (with the reason for each), or the disk is full or read-only.
@@ -69,9 +69,9 @@ def download(card: Card, archive: Path, *, progress: bool = True) -> Path:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack an archive, or the folder in it that is called like `folder`: all of it, or nothing.
+    """Unpack an archive to `folder`, or only the folder of that name in the archive; leave nothing after an error.
 
-    The libraries refuse or ignore names outside of the folder, and links to other folders and devices.
+    zipfile and tarfile refuse or ignore devices, and paths and links that lead out of the folder.
     """
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)

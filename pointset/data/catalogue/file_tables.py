@@ -1,4 +1,4 @@
-"""Tables about files, as spreadsheets write them: labels, splits and groups, or files to leave out."""
+"""Read CSV and TSV tables with labels, splits and groups of files, or with files to leave out."""
 
 import csv
 import hashlib
@@ -20,7 +20,7 @@ COLUMNS = {
     "split": ("split",),
     "group": ("group", "object"),
 }
-"""The columns that are read, and names that they may have in any case."""
+"""The columns that are read, each with the names that it may have, in any letter case."""
 TABLE_SUFFIXES = (".csv", ".tsv")
 SEPARATORS = ",;\t"
 Cells = dict[str, str]
@@ -28,19 +28,19 @@ Cells = dict[str, str]
 
 
 def is_table(text: str) -> bool:
-    """Return True for the path of a table."""
+    """Return True if a text is the path of a table."""
     return text.lower().endswith(TABLE_SUFFIXES)
 
 
 def read_rows(option: str, path: Path, folder: Path) -> tuple[Path, list[list[str]]]:
-    """Read the rows of a table, the first of which may be a header, and return its path and their cells.
+    """Return the path of a table and the cells of its rows; the first row may be a header.
 
     Cells are separated by commas, semicolons or tabs, whichever is most frequent in the first row. The text is UTF-8,
     UTF-16 with a byte order mark, or Windows-1252.
 
     Args:
         option: name of the option, for errors.
-        path: the table, which is also looked for in the `folder`.
+        path: path of the table, relative to the working directory or to the `folder`.
         folder: the folder of the data.
 
     Raises:
@@ -69,20 +69,20 @@ def rows_by_file(
 ) -> dict[str, Cells]:
     """Read a table, and return the cells of each file that has a row.
 
-    A row names a file by its path relative to the folder, to the table or to the folder above, or by its name if that
-    is unique; with or without suffix, with slashes or backslashes. Without a header, the columns are the file and
-    `wanted`.
+    A row names a file by its path, relative to the folder, to the folder of the table or to the parent folder, or by
+    its name alone if that is unique. The suffix may be missing, and slashes may be backslashes. Without a header, the
+    first column is the file and the second is `wanted`.
 
     Args:
         option: name of the option, for messages.
-        path: the table, which is also looked for in the folder.
+        path: path of the table, relative to the working directory or to the folder.
         folder: the folder of the data.
-        names: paths of all files, relative to the folder.
-        wanted: a column that the table must have beside that of the files.
-        complete: warn of rows without a file.
+        names: paths of files, relative to the folder.
+        wanted: name of the column that the table must have in addition to the files.
+        complete: `names` are all files, so warn of rows without a file, and raise an error if no row has one.
 
     Raises:
-        PointsetError: the table cannot be read, lacks a column, names no file, or has two different rows for a file.
+        PointsetError: the table cannot be read, lacks a column, names no file, or has two different rows for one file.
     """
     path, rows = read_rows(option, path, folder)
     match = matcher(folder, path.parent, names)
@@ -91,11 +91,11 @@ def rows_by_file(
         column: header.index(name) for column, names in COLUMNS.items() for name in reversed(names) if name in header
     }
     place = columns.setdefault("file", 0)
-    if len(columns) > 1 or match(rows[0][place]) is None:  # a header; otherwise the first row is of a file
+    if len(columns) > 1 or match(rows[0][place]) is None:  # the first row is a header
         unknown = [quoted(name) for at, name in enumerate(rows.pop(0)) if name and at not in columns.values()]
         others = one_line(", ".join(unknown), REPEATED)
         if unknown and wanted and wanted not in columns:
-            raise PointsetError(f"--{option} {path} has no column {quoted(wanted)}: give one of {others} that name")
+            raise PointsetError(f"--{option} {path} has no column {quoted(wanted)}: rename one of {others} to it")
         if unknown and option == "labels":
             unused = f"column {others} is" if len(unknown) == 1 else f"columns {others} are"
             warnings.warn(f"{path.name}: {unused} not used (known: {', '.join(COLUMNS)})", UserWarning, stacklevel=3)
@@ -114,7 +114,7 @@ def rows_by_file(
         raise PointsetError(f"--{option} {path} has no {wanted}: give it a column {quoted(wanted)}")
     if complete and not cells:
         raise PointsetError(
-            f"--{option} {path} names no file of {folder}: its first is {quoted(''.join(unmatched[:1]))}"
+            f"--{option} {path} names no file of {folder}: its first row has {quoted(''.join(unmatched[:1]))}"
         )
     if complete and unmatched:
         first = one_line(", ".join(unmatched), REPEATED)
@@ -123,7 +123,7 @@ def rows_by_file(
 
 
 def matcher(folder: Path, table_folder: Path, names: Iterable[str]) -> Callable[[str], str | None]:
-    """Return a function that gives the file that a cell of a table names, or None."""
+    """Return a function that maps the cell of a table to the file that it names, or to None."""
     of_key: dict[str, str | None] = {}
     exact = {*names}
     for name in exact:
@@ -147,7 +147,7 @@ def _stem(name: str) -> str:
 
 
 def keep_labeled(tree: FileTree, labels: str) -> dict[str, Cells]:
-    """Leave out the files of a tree without a label in a table, and return the rows of the table by file."""
+    """Leave out the files of a tree that have no label in a table, and return the rows of the table by file."""
     tree.files |= tree.beside
     tree.beside.clear()
     table = Path(labels)
@@ -160,7 +160,7 @@ def keep_labeled(tree: FileTree, labels: str) -> dict[str, Cells]:
 
 
 def saved_frame(frame: Any, folder: Path) -> str:
-    """Write a pandas DataFrame as a table into a folder, under a name that depends on its content; return its path."""
+    """Write a pandas DataFrame to a CSV file in a folder, named by a hash of its content, and return its path."""
     text = frame.to_csv(index=False)
     path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.csv"
     folder.mkdir(parents=True, exist_ok=True)

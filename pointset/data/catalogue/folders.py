@@ -1,6 +1,6 @@
-"""List the shapes in a folder laid out as class/file, class/split/file (as ModelNet) or split/class/file.
+"""List the shapes in a folder laid out as class/file, class/split/file (like ModelNet) or split/class/file.
 
-Labels, splits and groups may come from a table instead. Files are scanned by name; what is skipped is in a warning.
+Labels, splits and groups may come from a table instead. A warning names files that are skipped.
 """
 
 import re
@@ -42,7 +42,7 @@ _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 LABELED_DEPTH = 8
 """Levels of subfolders that are scanned in a folder with a table of labels."""
 EXAMINED = 4
-"""Files of PLY, OBJ or OFF among which a mesh is looked for: one without faces may be damaged."""
+"""Number of PLY, OBJ or OFF files that are read to find a mesh: one file without faces may be a damaged mesh."""
 SHAPE_TYPES = (
     f"meshes of type {', '.join(sorted(MESH_SUFFIXES))} or point clouds of type {', '.join(sorted(CLOUD_SUFFIXES))}"
 )
@@ -60,16 +60,16 @@ class ShapeFile:
 
     path: Path
     name: str
-    """Path relative to the folder, such as "chair/train/chair_0001.off"; or the given path of a file."""
+    """Path relative to the folder, such as "chair/train/chair_0001.off"; for a single file, the path as given."""
     true_class: str = ""
     """Class according to its folder or a table; empty if unknown."""
     label: int = -1
-    """Index of the class in its dataset; -1 outside of a dataset."""
+    """Index of the class in the dataset; -1 outside a dataset."""
     split: str = ""
     group: str = ""
-    """Name of its group, if groups are given."""
+    """Name of the group, if groups are given."""
     is_left_out: bool = False
-    """True if a table of files to leave out names it."""
+    """True if the table `without` names the file."""
 
 
 @dataclass(frozen=True)
@@ -77,20 +77,20 @@ class Listing:
     """The shapes of a folder."""
 
     folder: Path
-    """The folder, to which the shapes' names are relative."""
+    """The folder to which the names of the shapes are relative."""
     kind: FileKind
-    """Kind of all files."""
+    """Kind of the files."""
     classes: list[str]
     """Classes in natural order; labels are indices into them."""
     splits: dict[str, list[ShapeFile]]
-    """The shapes of each split, by class and then by name."""
+    """The shapes of each split, sorted by class and then by name."""
     rule: str
-    """How shapes are assigned to splits, as text."""
+    """A text that explains how shapes are assigned to splits."""
     is_hashed: bool
-    """True if they are by a hash of their names, and not by folders or a table."""
+    """True if shapes are assigned to splits by a hash of their names, not by folders, lists or a table."""
 
     def of(self, split: str) -> list[ShapeFile]:
-        """Return the shapes of one split; a PointsetError if it has none."""
+        """Return the shapes of one split; raise a PointsetError if there is no such split."""
         name = split if split in self.splits else split_called(split)
         if name not in self.splits:
             splits = one_line(", ".join(sorted(self.splits)), REPEATED)
@@ -103,16 +103,16 @@ class _Assignment(NamedTuple):
 
     class_of: dict[str, str]
     split_of: dict[str, str]
-    """Empty: shapes are split by a hash."""
+    """Empty if shapes are split by a hash."""
     group_of: dict[str, str]
-    """Empty: no groups are given."""
+    """Empty if no groups are given."""
     rule: str
 
 
 def label_rows(folder: Path, *, seed: int = 0, labels: str | None = None) -> list[dict[str, str]]:
-    """Return the rows of a table for `labels`: files of a folder with labels, splits and, if there are any, groups."""
+    """Return rows of a table for `labels`: the files of a folder with labels, splits and, if there are any, groups."""
     if is_released(folder):
-        raise PointsetError(f"{folder} is a release, whose labels are in its files: a table is for folders of files")
+        raise PointsetError(f"{folder} is a release, with labels in its files: a table of labels is for other folders")
     splits = list_folder(folder, seed=seed, labels=labels).splits.values()
     shapes = sorted((shape for listed in splits for shape in listed), key=lambda shape: shape.name)
     groups = [shape.group for shape in shapes]
@@ -132,30 +132,29 @@ def list_folder(
 ) -> Listing:
     """List the shapes of a folder.
 
-    Text files beside other formats are skipped, and of files that differ in their suffix alone, all but one. Names are
-    in Unicode's composed form (NFC). The splits train, test and validation may be called in other ways, such as
-    Training, 1_train, trn, eval or dev. Folders in a class that are not called like splits are objects; the files of
-    one are a group.
+    Text files are skipped if there are files of other formats. If names differ only in their suffix, one file is used.
+    Names are in Unicode's composed form (NFC). Folders of the splits train, test and validation may have other names,
+    such as Training, 1_train, trn, eval or dev. Any other folder inside a class is one object: its files are a group.
 
-    Without folders of splits, shapes are split by lists beside the folders, such as modelnet40_train.txt and
-    modelnet40_test.txt, or else by a rule: within each class, files are ordered by a hash of (`seed`, name); the first
-    fifth, rounded but at least one, is "test", and the others are "train". A class of one shape is "train". The split
-    is thus the same on any machine, and a new file changes it for few others. Of groups, whole ones are taken, by a
-    hash of their names.
+    Without folders of splits, shapes are split by lists next to the class folders, such as modelnet40_train.txt and
+    modelnet40_test.txt. Without lists, the files of each class are ordered by a hash of (`seed`, name): the first
+    fifth, rounded but at least one, is "test", and the others are "train". A class of one shape is "train". This split
+    is the same on any machine, and a new file changes the split of few others. If there are groups, whole groups are
+    split, by a hash of their names.
 
     Args:
         folder: the folder.
         seed: seed of the split by a hash.
         groups: see `DataOptions.groups`.
-        labels: a table of files and labels, which may have splits and groups; folders may then be of any kind.
+        labels: a table of files and labels, which may have splits and groups; the folder may then have any layout.
         without: a table of files to leave out.
 
     Warns:
-        UserWarning: files are skipped, or rows of a table have no file.
+        UserWarning: files are skipped, or rows of a table name no file.
 
     Raises:
-        PointsetError: the layout is none of these, layouts or kinds of files are mixed, names collide, or a table
-            cannot be used.
+        PointsetError: the layout is unknown, layouts or kinds of files are mixed, names collide, or a table cannot be
+            used.
     """
     tree = scan_folder(folder, DEPTH if labels is None else LABELED_DEPTH)
     class_of, split_of, group_of, rule = _by_folders(tree) if labels is None else _by_table(tree, labels)
@@ -183,7 +182,7 @@ def list_folder(
 
 
 def natural_order(names: Iterable[str]) -> list[str]:
-    """Sort names of classes: numbers by their values, such as 2 before 10, also within names."""
+    """Sort class names; numbers, also those within names, are sorted by value, so that 2 comes before 10."""
     if all(map(_NUMBER.fullmatch, names := sorted(names))):
         return sorted(names, key=float)
     parts = {name: re.split(r"(\d+)", name) for name in names}
@@ -193,12 +192,12 @@ def natural_order(names: Iterable[str]) -> list[str]:
 def groups_of(
     groups: str, names: Sequence[str], folder: Path, needed: Collection[str], *, complete: bool = True
 ) -> dict[str, str]:
-    """Return the name of each file's group, as `DataOptions.groups` says; a file that is not needed may be alone.
+    """Return the group of each file, see `DataOptions.groups`; a file without one is a group by itself.
 
-    With `complete`, the names are those of all files, and rows of a table without a file are in a warning.
+    With `complete`, the names are those of all files, so a warning lists the rows of a table without a file.
 
     Raises:
-        PointsetError: `groups` cannot be used, or lacks the group of a file that is needed.
+        PointsetError: `groups` cannot be used, or a file of `needed` has no group.
     """
     if is_table(groups):
         rows = rows_by_file("groups", Path(groups), folder, names, "group", complete=complete)
@@ -207,13 +206,13 @@ def groups_of(
         group_of = dict(zip(names, group_keys(groups, names), strict=True))
     if lacking := [name for name in names if name in needed and not group_of.get(name)]:
         raise PointsetError(
-            f"groups={quoted(groups)} does not say the group of {quoted(lacking[0])}: give all shapes one"
+            f"groups={quoted(groups)} does not give the group of {quoted(lacking[0])}: give all shapes a group"
         )
     return {name: group_of.get(name) or name for name in names}
 
 
 def _by_table(tree: FileTree, labels: str) -> _Assignment:
-    """Assign files as a table says."""
+    """Assign classes, splits and groups to files by a table."""
     rows = keep_labeled(tree, labels)
     leave_out_copies(tree)
     used = {name: rows[name] for name in tree.files}
@@ -221,7 +220,7 @@ def _by_table(tree: FileTree, labels: str) -> _Assignment:
     if foreign := next((split for split in split_of.values() if split not in KNOWN_SPLITS), None):
         raise PointsetError(f"split {quoted(foreign)} in {Path(labels).name} is none of {', '.join(KNOWN_SPLITS)}")
     if split_of and (lacking := [name for name in used if name not in split_of]):
-        raise PointsetError(f"--labels {labels} has no split for {quoted(lacking[0])}: give all files one, or none")
+        raise PointsetError(f"--labels {labels} has no split for {quoted(lacking[0])}: give all files a split, or none")
     group_of = {name: cells.get("group") or name for name, cells in used.items()}
     group_of = group_of if any(cells.get("group") for cells in used.values()) else {}
     rule = f"labels of {labels}; " if not split_of else f"labels and splits of {labels}"
@@ -229,7 +228,7 @@ def _by_table(tree: FileTree, labels: str) -> _Assignment:
 
 
 def _by_folders(tree: FileTree) -> _Assignment:
-    """Assign files by the names of their folders, or by lists of splits beside these."""
+    """Assign classes, splits and groups to files by their folders, or splits by the lists next to these."""
     lists, listed = splits_by_lists(tree)
     leave_out_notes(tree)
     leave_out_copies(tree)
@@ -249,9 +248,9 @@ def _by_folders(tree: FileTree) -> _Assignment:
 
 
 def _layout_of(tree: FileTree) -> str:
-    """Return the layout of a folder; a PointsetError if it is none, or if shapes of a class are too deep.
+    """Return the layout of a folder; raise a PointsetError if it is unknown, or if the shapes of a class are too deep.
 
-    Folders in a class that are not called like splits are objects: class/object/file. Empty classes are noted.
+    Folders in a class that are not named like splits are objects: class/object/file. Empty classes are noted.
     """
     tops = [folder for folder in tree.folders if "/" not in folder]
     loose = sum("/" not in name for name in tree.files) + len(tree.beside) * (not tops)
@@ -282,13 +281,13 @@ def _layout_of(tree: FileTree) -> str:
 
 
 def _skipped(tree: FileTree, *folders: Path) -> str:
-    """Return the part of a message that says which files are not read."""
+    """Return the part of a message that lists the files that are not read."""
     texts = [f"; {text}" for text in tree.skipped(*folders).values()]
     return "".join(texts) + RELEASES * any(".h5," in text or ".hdf5," in text for text in texts)
 
 
 def _kind_of_files(tree: FileTree) -> FileKind:
-    """Return the kind of all files: by their suffixes and, of PLY, OBJ and OFF, by the first that can be read."""
+    """Return the kind of all files by their suffixes; of PLY, OBJ and OFF files, the first `EXAMINED` are read."""
     first_of: dict[FileKind, Path] = {}
     for suffix in sorted({suffix_of(name) for name in tree.files}):
         paths = [path for name, path in tree.files.items() if suffix_of(name) == suffix]
@@ -316,7 +315,7 @@ def _kind_of(path: Path) -> FileKind | None:
 
 
 def list_shapes(folder: Path) -> list[ShapeFile]:
-    """List the shape files in a folder of any of the three layouts, or in one without subfolders, by name.
+    """List the shape files of a folder in one of the three layouts or without subfolders, sorted by name.
 
     The class of a file is the first folder in its path that is not named like a split. Unlike in a dataset, meshes and
     clouds may be mixed. Warnings and errors are those of `list_folder`.

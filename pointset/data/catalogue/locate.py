@@ -1,4 +1,4 @@
-"""Folders of downloaded data, generated datasets and caches: where they are, and that of a dataset by its name."""
+"""Find the folder of all datasets and caches, and the folder of a dataset by its name."""
 
 import os
 import tempfile
@@ -12,13 +12,13 @@ from pointset.runs.atomic import locked, why_not
 
 
 def home() -> Path:
-    """Return the folder of all `datasets` and of the point `cache`: `POINTSET_HOME` or `~/.cache/pointset`."""
+    """Return the folder that contains `datasets` and the point `cache`: `POINTSET_HOME` or `~/.cache/pointset`."""
     chosen = os.environ.get("POINTSET_HOME")
     return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "pointset"
 
 
 def make_folder(folder: Path) -> Path:
-    """Create a folder with its parents, and raise a PointsetError if it cannot be written to."""
+    """Create a folder and its parents; raise a PointsetError if the folder cannot be written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):  # fails if the folder is read-only, or the disk full
@@ -30,7 +30,7 @@ def make_folder(folder: Path) -> Path:
 
 
 def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[Card | None, Path]:
-    """Find the card (None for a folder) and the folder of a dataset; the embedded dataset is built on first use."""
+    """Return the card (None for a folder) and the folder of a dataset; "shapes10" is generated on first use."""
     name = str(name_or_folder)
     if not isinstance(name_or_folder, str | Path):
         got = f"got {described(name_or_folder)}: save clouds in memory as files, such as class/1.npy"
@@ -45,7 +45,7 @@ def locate_data(name_or_folder: str | Path, *, progress: bool = True) -> tuple[C
         return None, folder.resolve()
     if folder.is_file():
         raise PointsetError(
-            f"{quoted(name)} is a file: give the folder of a dataset (unpack an archive), or the name of one"
+            f"{quoted(name)} is a file: give the folder of a dataset (unpack an archive first), or a dataset's name"
         )
     raise PointsetError(f"{quoted(name)} is neither a folder nor the name of a dataset: {did_you_mean(name)}")
 
@@ -55,14 +55,14 @@ def check_against_card(
 ) -> None:
     """Raise a PointsetError unless classes and number of shapes are those of the card, so that results are comparable.
 
-    The card's numbers hold for its first variant, or for every variant if it has only a test split. They are not
-    compared if `shapes` is None.
+    The card gives the numbers of the first variant, and of every variant if there is only a test split. Numbers are not
+    compared for other variants, or if `shapes` is None.
     """
     if card is None:
         return
-    remedy = "unpack it again, or give the folder itself to use what is there"
+    remedy = "unpack the data again, or give the path of the folder to use it as it is"
     if card.kind == "generated":
-        remedy = "delete that folder, and it will be built again"
+        remedy = "delete that folder, and it will be generated again"
     require_classes(classes, card.classes, str(folder), card.name, remedy)
     other = variant not in (None, *card.variants[:1]) and "train" in card.splits
     expected = shapes if other else card.splits.get(split, shapes)
@@ -71,7 +71,7 @@ def check_against_card(
 
 
 def require_classes(present: Sequence[str], wanted: Sequence[str], name: str, than: str, remedy: str) -> None:
-    """Raise a PointsetError unless classes are the wanted ones, in their order."""
+    """Raise a PointsetError unless the classes present are the wanted ones, in the same order."""
     if list(present) != list(wanted):
         sides = {"missing": {*wanted} - {*present}, "unknown": {*present} - {*wanted}}
         differences = [
@@ -83,7 +83,7 @@ def require_classes(present: Sequence[str], wanted: Sequence[str], name: str, th
 
 def _card_folder(card: Card, progress: bool) -> Path:
     parent = home() / "datasets"
-    if card.kind == "generated":  # a second process waits
+    if card.kind == "generated":  # by one process, for which others wait
         if not is_current(folder := parent / card.name):
             make_folder(parent)
             with locked(parent / f"{card.name}.lock"):
@@ -95,12 +95,12 @@ def _card_folder(card: Card, progress: bool) -> Path:
     if card.urls:
         source = f"run `pointset data fetch {card.name}`, or unpack {card.urls[0]} there"
     raise PointsetError(
-        f"the data of {card.name} is not in {parent}: {source}, so that it makes {parent / card.folder}, or give the "
-        "folder where you have it"
+        f"the data of {card.name} is not in {parent}: {source}, which must give {parent / card.folder}, or give the "
+        "path of your copy of the data"
     )
 
 
 def present_folder(card: Card) -> Path | None:
-    """Return the folder with a card's data, named like the card or like its archive's folder; None if there is none."""
+    """Return the folder with a card's data, named like the card or like the folder in its archive, or None."""
     folders = [home() / "datasets" / name for name in (card.name, card.folder)]
     return next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)

@@ -1,8 +1,8 @@
 """Read point clouds as they were released: ModelNet40's HDF5 files, ScanObjectNN and ModelNet40-C.
 
 The folder of ModelNet40's release holds `shape_names.txt` (one class per line), `train_files.txt` and `test_files.txt`,
-and the files listed in these two, each with `data` float [N, P, 3] and `label` [N, 1]. The lists hold paths of the
-authors' machine, whose folders are ignored.
+and the HDF5 files named in these two lists, each with `data` float [N, P, 3] and `label` [N, 1]. The lists give paths
+on the authors' machine; their folders are ignored.
 """
 
 import warnings
@@ -22,8 +22,8 @@ from pointset.runs.records import read_text
 
 SHAPE_NAMES = "shape_names.txt"
 # ScanObjectNN (Uy et al., arXiv 1908.04616): folder and suffix of the file names of each variant, from the authors'
-# README, section "h5 files". Variants that end in _nobg have no background, like OBJ_ONLY; the authors do not name
-# them, except by their folder. The first is the hardest and the most reported.
+# README, section "h5 files". OBJ_ONLY and variants that end in _nobg have no background; the authors name the latter
+# only by their folder. The first variant is the hardest, and the one most often reported.
 _MOVED = {
     "PB_T50_RS": "_augmentedrot_scale75",
     "PB_T50_R": "_augmentedrot",
@@ -35,7 +35,7 @@ SCANS |= {"OBJ_BG": ("main_split", ""), "OBJ_ONLY": ("main_split_nobg", "")}
 SCANS |= {f"{name}_nobg": ("main_split_nobg", ending) for name, ending in _MOVED.items()}
 SCAN_SPLITS = {"train": "training", "test": "test"}
 LABELS = "label.npy"
-"""The labels of ModelNet40-C (Sun et al., arXiv 2201.12296), beside data_CORRUPTION_SEVERITY.npy."""
+"""File of the labels of ModelNet40-C (Sun et al., arXiv 2201.12296); its points are data_CORRUPTION_SEVERITY.npy."""
 
 
 def is_released(folder: Path) -> bool:
@@ -44,7 +44,7 @@ def is_released(folder: Path) -> bool:
 
 
 def _release(folder: Path) -> str:
-    """Return the card whose layout a folder has; empty for other folders."""
+    """Return the name of the card whose layout a folder has; empty for other folders."""
     if any(any(folder.glob(f"{inside}main_split*/*_objectdataset*.h5")) for inside in ("", "h5_files/")):
         return "scanobjectnn"
     if (folder / LABELS).is_file() and any(folder.glob("data_*_*.npy")):
@@ -55,9 +55,9 @@ def _release(folder: Path) -> str:
 def read_released(folder: Path, split: str, variant: str | None = None, *, on_error: str = "raise") -> PointCache:
     """Read one split of a released dataset, in one of its variants.
 
-    Clouds are named by file and row, such as "ply_data_train0/17". A variant is for ScanObjectNN a key of `SCANS`, by
-    default the first; for ModelNet40-C, which has only "test", a corruption with its severity, such as "gaussian_3", or
-    "original". `on_error` "skip" leaves out clouds that are not finite.
+    Clouds are named by file and row, such as "ply_data_train0/17". The variants of ScanObjectNN are the keys of `SCANS`
+    (default: the first). ModelNet40-C has only the split "test"; its variants are "original", and corruptions with
+    their severity, such as "gaussian_3". `on_error` "skip" leaves out clouds with numbers that are not finite.
     """
     classes, files = _classes_and_files(folder, split, variant)
     points, labels, names, failures = list[NDArray[Any]](), list[NDArray[Any]](), list[str](), dict[str, str]()
@@ -70,7 +70,7 @@ def read_released(folder: Path, split: str, variant: str | None = None, *, on_er
         points.append((clouds if finite.all() else clouds[finite]).astype(np.float32, copy=False))
         labels.append(numbers[finite])
         names += [f"{stem}/{row}" for row in np.flatnonzero(finite)]
-    refuse_or_leave_out(failures, len(names), on_error, "clouds", "correct them, or get it again")
+    refuse_or_leave_out(failures, len(names), on_error, "clouds", "correct them, or download the data again")
     if failures:
         reasons = one_line(in_kinds(failures), MOST_SAID)
         warnings.warn(f"{folder}: {len(failures)} {split} clouds are left out: {reasons}", stacklevel=6)
@@ -81,7 +81,7 @@ def read_released(folder: Path, split: str, variant: str | None = None, *, on_er
 
 
 def released_labels(folder: Path, split: str, variant: str | None = None) -> NDArray[np.int64]:
-    """Return the labels of one split, without files that cannot be read; empty if the folder does not have it."""
+    """Return the labels of one split, except those in unreadable files; empty if the folder has no such split."""
     classes, files, labels = list[str](), dict[Path, str](), [np.zeros(0, np.int64)]
     with suppress(PointsetError):
         classes, files = _classes_and_files(folder, split, variant)
@@ -108,7 +108,7 @@ def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[l
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the lines of a list of classes or of files, at least one."""
+    """Return the lines of a list of classes or files; raise a PointsetError if there are none."""
     text = read_text(path, "unpack the release again").removeprefix("\ufeff")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
@@ -117,7 +117,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _file_of_variant(folder: Path, split: str, variant: str | None, card: Card) -> tuple[str, Path]:
-    """Return the name and the file of a variant; without a name, of ScanObjectNN's first."""
+    """Return the name and the file of a variant; None is the first variant of ScanObjectNN."""
     if split not in card.splits:
         raise PointsetError(f"{card.title} has no split {quoted(split)}: it has {' and '.join(card.splits)}")
     if card.name == "scanobjectnn":
@@ -136,7 +136,7 @@ def _file_of_variant(folder: Path, split: str, variant: str | None, card: Card) 
 
 
 def _read_clouds(path: Path) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the clouds [N, P, 3] and the labels [N] of a file; a PointsetError if they have other shapes or types."""
+    """Return the clouds [N, P, 3] and labels [N] of a file; raise a PointsetError for other shapes or types."""
     points, labels = _read_array(path, "data"), _read_labels(path)
     if points.ndim != 3 or points.shape[2] != 3 or 0 in points.shape or points.dtype.kind != "f":
         raise PointsetError(f"{path}: 'data' must be floats [N, P, 3], got {points.dtype} {list(points.shape)}")
@@ -155,14 +155,14 @@ def _read_labels(path: Path) -> NDArray[np.int64]:
 
 
 def _require_indices(path: Path, labels: NDArray[np.int64], classes: int) -> None:
-    """Require labels that are indices of classes: those counted from 1 would be shifted by a class."""
+    """Require labels from 0 to `classes` - 1: if they were counted from 1, each would mean the next class."""
     if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
         found = f"found {labels.min()} to {labels.max()}"
-        raise PointsetError(f"{path}: labels must be counted from 0 to {classes - 1}, as there are classes, {found}")
+        raise PointsetError(f"{path}: labels of {classes} classes must be counted from 0 to {classes - 1}, {found}")
 
 
 def _read_array(path: Path, key: str) -> NDArray[Any]:
-    """Return an array of an HDF5 file, or the array of an .npy file; a PointsetError if it is missing or damaged."""
+    """Return an array of an HDF5 or .npy file; raise a PointsetError if the file is missing or damaged."""
     import h5py
 
     try:

@@ -1,4 +1,4 @@
-"""Scan a folder for files of shapes, by their names; what is skipped is noted with the reason."""
+"""Scan a folder for shape files by their names, and note which files are skipped and why."""
 
 import os
 import re
@@ -14,10 +14,10 @@ from pointset.errors import PointsetError, counted, quoted
 
 DEPTH = 2
 """Levels of subfolders that are scanned in a folder without a table of labels."""
-HIDDEN = "with a hidden name (in __MACOSX, or after a dot)"
+HIDDEN = "with a hidden name (in __MACOSX, or with a dot at the beginning)"
 TOO_DEEP = "more than two folders deep (move them up)"
 BESIDE = "beside folders of shapes (move clouds into a folder; --labels takes a table of files and labels)"
-NOTES = "of text beside shapes of other formats (clouds in text need a folder of their own)"
+NOTES = "of text beside shapes of other formats (move clouds in text to a separate folder)"
 UNREAD = "of the format {}, which is not read (unpack or convert them)"
 EMPTY = "without a mesh or a point cloud (they do not count as classes)"
 COPIES = "of shapes that are there in another format (each shape counts once)"
@@ -25,23 +25,23 @@ COPIES = "of shapes that are there in another format (each shape counts once)"
 
 @dataclass
 class FileTree:
-    """The files of shapes in a folder, by paths relative to it, such as "chair/train/1.off", in Unicode's NFC form."""
+    """The shape files in a folder, by paths relative to it, such as "chair/train/1.off", in Unicode's NFC form."""
 
     path: Path
     files: dict[str, Path] = field(default_factory=dict)
     folders: list[str] = field(default_factory=list)
-    """Subfolders, also those without shapes."""
+    """Subfolders, including those without shapes."""
     beside: dict[str, Path] = field(default_factory=dict)
     """Text files and arrays in the folder itself, which may be clouds, tables or lists."""
     notes: list[tuple[str, Path]] = field(default_factory=list)
-    """What is skipped, with the reason."""
+    """The reason and the path of each skipped file or folder."""
 
     def skip(self, reason: str, names: Iterable[str]) -> None:
-        """Leave out files, with a note."""
+        """Leave out files, and note the reason."""
         self.notes += [(reason, self.files.pop(name)) for name in names]
 
     def skipped(self, *folders: Path) -> dict[str, str]:
-        """Return a sentence for each reason to skip something in some folders: how many, the reason and the first."""
+        """Return a text for each reason to skip files in these folders: their number, the reason and the first file."""
         by_reason: dict[str, list[Path]] = defaultdict(list)
         for reason, path in self.notes:
             if any(path.is_relative_to(folder) for folder in folders or (self.path,)):
@@ -53,14 +53,14 @@ class FileTree:
         }
 
     def warn_of_skipped(self) -> None:
-        """Warn once of all that is skipped."""
+        """Give one warning about everything that is skipped."""
         if reasons := self.skipped():
             text = f"{self.path} has files that are skipped: {'; '.join(reasons.values())}"
             warnings.warn(text, UserWarning, stacklevel=7)  # the caller of load_dataset
 
 
 def scan_folder(folder: Path, depth: int = DEPTH) -> FileTree:
-    """Scan a folder; a PointsetError if a part of it cannot be read."""
+    """Scan a folder; raise a PointsetError if a part of it cannot be read."""
     tree = FileTree(folder)
     try:
         _scan(tree, folder, "", depth)
@@ -78,7 +78,7 @@ def scan_folder(folder: Path, depth: int = DEPTH) -> FileTree:
 def _scan(tree: FileTree, folder: Path, inside: str, most: int) -> None:
     for name, entry in _entries(tree, folder):
         path, content = Path(entry.path), content_by_name(name)
-        item = path if entry.is_symlink() else entry  # an entry knows its type, but fails for rings of links
+        item = path if entry.is_symlink() else entry  # an entry has its type, but fails for circular links
         if not item.is_dir():
             if content == "unread":
                 tree.notes.append((UNREAD.format(path.suffix.lower() or "without a suffix"), path))
@@ -95,7 +95,7 @@ def _scan(tree: FileTree, folder: Path, inside: str, most: int) -> None:
 
 
 def _entries(tree: FileTree, folder: Path) -> list[tuple[str, "os.DirEntry[str]"]]:
-    """Return the visible entries with their NFC names, sorted; a PointsetError for a name that cannot be saved."""
+    """Return the visible entries with their NFC names, sorted; raise a PointsetError if a name is not UTF-8."""
     named: dict[str, os.DirEntry[str]] = {}
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -112,7 +112,7 @@ def _entries(tree: FileTree, folder: Path) -> list[tuple[str, "os.DirEntry[str]"
 
 
 def _shapes_in(path: Path) -> list[Path]:
-    """Return the files with the suffix of a shape in a folder and below it, or the path if it is one."""
+    """Return all files with the suffix of a shape in a folder and its subfolders, or the path of one such file."""
     paths = [Path(top) / name for top, _, names in os.walk(path) for name in names] if path.is_dir() else [path]
     return sorted(path for path in paths if content_by_name(path.name) == "shape")
 
@@ -124,7 +124,7 @@ def leave_out_notes(tree: FileTree) -> None:
 
 
 def leave_out_copies(tree: FileTree) -> None:
-    """Of files that differ in their suffix alone, keep one: a mesh before a cloud, then the first by name."""
+    """Of files whose names differ only in their suffix, keep one: a mesh before a cloud, else the first by name."""
     kept: dict[str, str] = {}
     for name in sorted(tree.files, key=lambda name: (suffix_of(name) not in MESH_SUFFIXES, name)):
         kept.setdefault(name.rpartition(".")[0], name)

@@ -1,4 +1,4 @@
-"""Splits of a folder of shapes: by the names of folders, by lists of files, or by a hash of the names."""
+"""Split the shapes of a folder by the names of its folders, by lists of files, or by a hash of the names."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -18,22 +18,22 @@ SPLIT_FOLDERS = re.compile(
     r"(\d+[-_ ]?)?((?P<train>train(ing)?|trn)|(?P<test>test(ing)?|tst|eval(uation)?)|"
     r"(?P<validation>val(id(ation)?)?|dev))([-_ ]?(set|split|data))?"
 )
-"""Names of folders of splits, in lower case, which distinguish split/class/file from class/split/file."""
+"""Names of split folders, in lower case; they distinguish split/class/file from class/split/file."""
 
 
 def are_splits(names: Iterable[str]) -> bool:
-    """Return True if all names are those of splits, in any spelling."""
+    """Return True if all names match `SPLIT_FOLDERS`, in any letter case."""
     return all(SPLIT_FOLDERS.fullmatch(name.casefold()) for name in names)
 
 
 def split_called(name: str) -> str:
-    """Return the split of a folder's name: train for Train, TRAIN and Training; other names are returned unchanged."""
+    """Return the split of a folder name: train for Train, TRAIN or Training; any other name is returned unchanged."""
     match = SPLIT_FOLDERS.fullmatch(name.casefold())
     return next(split for split, word in match.groupdict().items() if word) if match else name
 
 
 def splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]:
-    """Return the split of each shape by its folder; a PointsetError for two names of one split: train and Train."""
+    """Return the split of each shape by its folder; raise a PointsetError if a split has two names (train, Train)."""
     folder_of: dict[str, str] = {}
     for folder in sorted({*folders.values()}):
         if (other := folder_of.setdefault(split_called(folder), folder)) != folder:
@@ -42,7 +42,7 @@ def splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]:
 
 
 def splits_by_hash(class_of: Mapping[str, str], group_of: Mapping[str, str], seed: int) -> dict[str, str]:
-    """Return the split of each shape, by its class and the hash of its group or, without groups, of its name."""
+    """Return the split of each shape by a hash of its group or, without groups, of its name; a fifth is test."""
     groups = [group_of.get(name, name) for name in class_of]
     digests = [sha256(f"{seed}/{group}".encode()).digest() for group in groups]
     order = sorted(range(len(groups)), key=digests.__getitem__)
@@ -53,13 +53,13 @@ def splits_by_hash(class_of: Mapping[str, str], group_of: Mapping[str, str], see
 def splits_by_lists(tree: FileTree) -> tuple[str, dict[str, str]]:
     """Return the split of each file by lists beside the folders, such as modelnet40_train.txt and modelnet40_test.txt.
 
-    Of several pairs of lists, those that name the most files are used, if these are most of all files.
+    If there are several pairs of lists, the pair that names the most files is used, if it names more than half of all.
 
     Returns:
-        The names of the lists, and the splits by file; both are empty without lists.
+        The names of the two lists, and the splits by file; both are empty if no lists are used.
 
     Raises:
-        PointsetError: both lists name one file.
+        PointsetError: both lists of a pair name the same file.
     """
     best = list[str](), dict[str, str]()
     for train in [name for name in tree.beside if name.endswith("_train.txt")]:

@@ -1,4 +1,4 @@
-"""Point clouds as arrays, checks of their contents, and the columns of their files by name."""
+"""Point clouds as arrays, checks of their content, and the names of the columns in their files."""
 
 import re
 import warnings
@@ -13,17 +13,17 @@ from pointset.errors import REPEATED, PointsetError, described, one_line, quoted
 AXES = ("x", "y", "z")
 NORMAL_COLUMNS = ("nx", "ny", "nz")
 COLOR_COLUMNS = (("red", "green", "blue"), ("r", "g", "b"))
-"""Names of the columns of a point's color."""
+"""Names of the three columns of colors."""
 FIELD_ALIASES = {"normal_x": "nx", "normal_y": "ny", "normal_z": "nz"}
 _UNIT = re.compile(r"[\[(][^\])]*[\])]$")
 _AXIS = re.compile(r"((?:points?|pos|position|coordinates?)(?:_m)?(?:_xyz)?[:_. ])?([xyz]|(?<=[:_. ])[012])")
-"""x, y and z, also with the prefixes of ParaView and VeloView."""
+"""Names of the columns x, y and z, alone or with a prefix, as in ParaView and VeloView."""
 Columns = Mapping[str, np.ndarray]
 """Arrays [n] by the names of the columns, in the order of the file."""
 DEGREES = 1000
-"""Extent in z, in those of x and y, from which these are taken for degrees: a degree has about 100 km."""
+"""Ratio of the extent in z to that in x and y, above which x and y look like degrees: one degree is about 100 km."""
 FINE_STEPS = 2**16
-"""Number of float32 steps along a shape, below which its corner is subtracted before it is rounded."""
+"""If a shape extends over fewer float32 steps, its corner is subtracted before coordinates are rounded to float32."""
 
 
 class CloudError(PointsetError, ValueError):
@@ -35,13 +35,13 @@ class Cloud:
     """A point cloud, with optional normals and features."""
 
     points: np.ndarray
-    """float32 [n, 3], finite, in the file's own units and axes, with the origin at `corner`."""
+    """float32 [n, 3], finite, in the file's own units and axes, after `corner` is subtracted."""
     normals: np.ndarray | None = None
     """float32 [n, 3] of length 1, if requested."""
     features: np.ndarray | None = None
     """float32 [n, f], other features of each point, if requested."""
     corner: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """What was subtracted from the coordinates of a cloud far from the origin, where float32 would blur its shape."""
+    """Offset subtracted from the coordinates of a cloud far from the origin, where float32 is too coarse."""
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -49,16 +49,16 @@ class Cloud:
         return {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
 
     def __getitem__(self, rows: np.ndarray) -> "Cloud":
-        """Return the cloud of some rows."""
+        """Return the cloud of some of the points."""
         return Cloud(**{name: array[rows] for name, array in self.arrays.items()}, corner=self.corner)
 
 
 def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cloud:
-    """Return the cloud of an array [n, 3] or, with normals, [n, 6], and optional features [n, f].
+    """Return the cloud of coordinates [n, 3], or coordinates and normals [n, 6], with optional features [n, f].
 
     Raises:
-        CloudError: an array has a wrong shape or type, no rows, all points at one place, or numbers too large for
-            float32.
+        CloudError: an array has a wrong shape or type, no rows, all points at one place, or a number that is not finite
+            or too large for float32.
     """
     if columns.ndim != 2 or columns.shape[1] not in (3, 6) or columns.dtype.kind not in "fiu":
         raise CloudError(f"expected numbers [n, 3] or [n, 6], found {columns.dtype} {list(columns.shape)}")
@@ -87,13 +87,13 @@ def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cl
 
 
 def far_corner(least: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Return the corner [3] to subtract in float64 from a shape with this bounding box; 0 if it is near the origin."""
+    """Return the corner [3] to subtract in float64 from a shape with this bounding box; 0 near the origin."""
     step = float(np.finfo(np.float32).eps) * max(-least.min(), most.max())
     return least if 0 < (most - least).max() < FINE_STEPS * step else np.zeros_like(least)
 
 
 def in_float32(numbers: np.ndarray, kind: type[PointsetError] = CloudError) -> np.ndarray:
-    """Round finite numbers to float32; an error of this kind if one is too large."""
+    """Round finite numbers to float32; raise an error of this `kind` if one is too large."""
     with np.errstate(over="ignore"):
         rounded = np.ascontiguousarray(numbers, np.float32)
     if not np.isfinite(rounded).all():
@@ -110,19 +110,19 @@ def require_finite(columns: np.ndarray) -> None:
 
 
 def unit_normals(vectors: np.ndarray) -> np.ndarray:
-    """Scale normals [n, 3] to unit length, float32; a CloudError if one has length 0, or they look like colors."""
+    """Scale normals [n, 3] to unit length in float32; raise a CloudError for length 0, or if they look like colors."""
     are_whole = len(vectors) and vectors.min() >= 0 and 16 < vectors.max() <= 255 and not (vectors % 1).any()
-    if are_whole and np.ptp((vectors**2).sum(axis=1)):  # files without names often have x y z r g b
+    if are_whole and np.ptp((vectors**2).sum(axis=1)):  # files without column names often have x y z r g b
         raise CloudError("has whole numbers from 0 to 255 for normals, which look like colors: leave normals out")
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     if (largest == 0).any():
         raise CloudError(f"point {int(np.argmin(largest))} has a normal of length 0")
-    scaled = vectors / largest  # to keep squares from overflow and underflow
+    scaled = vectors / largest  # so that squares do not overflow or underflow
     return np.ascontiguousarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True), np.float32)
 
 
 def feature_columns(feature: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of a feature: "normals", "colors", "columns" (those without names), or a column's name."""
+    """Return the columns of a feature: "normals", "colors", "columns" (all without a name), or the name of a column."""
     several = tuple(name for name in numbered(feature, len(names)) if name in names)
     usual: dict[str, tuple[tuple[str, ...], ...]] = {"normals": (NORMAL_COLUMNS,), "colors": COLOR_COLUMNS}
     similar = tuple(name for name in names if name.lower() == feature.lower())[:1]
@@ -133,16 +133,16 @@ def feature_columns(feature: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def numbered(feature: str, count: int) -> list[str]:
-    """Return names for several columns of a feature."""
+    """Return names for the `count` columns of a feature."""
     return [f"{feature} {index}" for index in range(count)]
 
 
 def unnamed_columns(table: np.ndarray, features: Sequence[str]) -> Columns:
-    """Return the columns [n, d] of a file without names: x, y, z, then normals, then further columns.
+    """Name the columns [n, d] of a file without column names: x, y, z, then normals, then further columns.
 
-    Six columns are points with normals; of more columns, those after z are normals only if these are requested. Of five
-    columns and more, other than unit normals, a warning names the columns taken, unless a feature is requested. A first
-    column that counts the points is left out, with a warning.
+    Six columns are points with normals. Of more columns, the three after z are normals only if normals are requested.
+    If there are five columns or more, not six with unit normals, and no feature is requested, a warning says that the
+    first three are read as x, y and z. A first column that counts the points is left out, with a warning.
     """
     count, width = table.shape
     if width > len(AXES) < count and any(np.array_equal(table[:, 0], start + np.arange(count)) for start in (0, 1)):
@@ -154,16 +154,16 @@ def unnamed_columns(table: np.ndarray, features: Sequence[str]) -> Columns:
     if width > len(AXES) + 1 and not features:
         lengths = np.linalg.norm(np.asarray(table[:256, 3:6], np.float64), axis=1)
         if width != 6 or not (abs(lengths - 1) < 0.01).all():
-            # Without the name of the file, so that Python shows the message once for any number of files.
+            # The message does not name the file, so that Python shows it once for any number of files.
             what = f"the first 3 of {width} columns without names are taken for x, y and z"
-            warnings.warn(f"{what}: give a first line of names if they are others", stacklevel=2)
+            warnings.warn(f"{what}: if that is wrong, add a first line with names of columns", stacklevel=2)
     normals = (width == 6 and "columns" not in features) or (width > 6 and "normals" in features)
     names = [*AXES, *(NORMAL_COLUMNS if normals else ())]
     return dict(zip([*names, *numbered("columns", width - len(names))], table.T, strict=True))
 
 
 def usual_name(name: str) -> str:
-    """Return the usual spelling of a column, such as x for X, "x [m]", pos_x and Points:0; strip other names."""
+    """Return the usual name of a column, such as x for X, "x [m]", pos_x or Points:0; only strip other names."""
     plain = _UNIT.sub("", name.strip().removeprefix("//")).strip().lower()
     if match := _AXIS.fullmatch(plain):
         return match[2].translate(str.maketrans("012", "xyz"))
@@ -172,7 +172,7 @@ def usual_name(name: str) -> str:
 
 
 def named_columns(names: Sequence[str], columns: Iterable[np.ndarray]) -> Columns:
-    """Return the columns by the names of a header, x, y and z among them, in one spelling; see `usual_name`."""
+    """Return columns by their names in a header, changed by `usual_name`; x, y and z must be among them."""
     usual = [usual_name(name) for name in names]
     if twice := next((name for name in usual if usual.count(name) > 1), None):
         raise PointsetError(f"has two columns called {quoted(twice)}: the name is ambiguous")
@@ -182,12 +182,12 @@ def named_columns(names: Sequence[str], columns: Iterable[np.ndarray]) -> Column
 
 
 def table_of(cloud: Any, features: Sequence[str] = ()) -> Any:
-    """Return the array [n, 3 + f] of a table with named columns, such as a pandas DataFrame, as of a CSV file.
+    """Return coordinates and features [n, 3 + f] of a table with named columns, such as a pandas DataFrame.
 
-    Any other value, also a table whose columns have no names, is returned unchanged.
+    Any other value, including a table whose columns have no names, is returned unchanged.
 
     Raises:
-        PointsetError: it has no columns x, y and z, or lacks a feature.
+        PointsetError: the table has no columns x, y and z, or lacks a feature.
     """
     names = [*getattr(cloud, "columns", ())] if hasattr(cloud, "to_numpy") else []
     if not names or not all(isinstance(name, str) for name in names):
@@ -198,10 +198,10 @@ def table_of(cloud: Any, features: Sequence[str] = ()) -> Any:
 
 
 def require_table(array: np.ndarray) -> np.ndarray:
-    """Return an array of points [n, d], d at least 3; a CloudError for another, or if points seem to be columns."""
+    """Return an array of points [n, d]; raise a CloudError if d is below 3, or if the array looks transposed."""
     if array.ndim != 2 or array.shape[1] < 3 or array.dtype.kind not in "fiu":
         several = ": save each cloud as its own file, or pass all to from_arrays" if array.ndim == 3 else ""
         raise CloudError(f"expected numbers [n, 3] or more columns, found {described(array)}{several}")
-    if len(array) in (3, 6) and array.shape[1] > 2 * len(array):  # as networks of convolutions take them
+    if len(array) in (3, 6) and array.shape[1] > 2 * len(array):  # channels first, as convolutions need them
         raise CloudError(f"expected numbers [n, 3], found {described(array)}: it looks transposed, give cloud.T")
     return array

@@ -1,4 +1,4 @@
-"""File formats by their suffixes: which hold meshes, clouds or others; checks that all readers share."""
+"""Suffixes of meshes, clouds and other files, and checks that all readers share."""
 
 import codecs
 import re
@@ -15,9 +15,9 @@ from pointset.runs.files import require_file
 
 FileKind = Literal["meshes", "clouds"]
 MESH_SUFFIXES = frozenset([".off", ".obj", ".ply", ".stl", ".glb", ".gltf", ".3mf", ".dae"])
-"""Suffixes of meshes; one without a reader in this package is read by trimesh."""
+"""Suffixes of meshes; GLB, glTF and 3MF files are read by trimesh."""
 NOTE_SUFFIXES = frozenset({".txt", ".csv", ".tsv"})
-"""Suffixes of clouds in text that notes and tables have, too."""
+"""Suffixes of text files, which may be clouds, notes or tables."""
 LIST_SUFFIXES = NOTE_SUFFIXES | {".npy", ".npz"}
 CLOUD_SUFFIXES = LIST_SUFFIXES | frozenset(
     [".ply", ".obj", ".off", ".pcd", ".las", ".laz", ".xyz", ".asc", ".pts", ".xyzn", ".xyzrgb"]
@@ -36,17 +36,17 @@ LIBRARIES = {
     ".3mf": ("meshes", "lxml", "networkx"),
     ".dae": ("meshes", "collada"),
 }
-"""Extra of this package that a format needs, and its modules."""
+"""The extra of this package that a format needs, followed by its modules."""
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""Beginnings of text in UTF-16, as some programs for Windows write it."""
+"""Byte order marks of text in UTF-16, which some programs for Windows write."""
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
 """Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
 WITHOUT_SUFFIX = re.compile("readme|licen[cs]e|copying|notice|authors|makefile|version")
-"""Beginnings of the lower-case names of files without a suffix that do not hold shapes."""
+"""Beginnings of lower-case names of files that have no suffix and hold no shape."""
 
 
 def content_by_name(name: str) -> Literal["shape", "shape or list", "unread", ""]:
-    """Return what a file holds, by its name; text and arrays may be lists, other formats and archives are unread."""
+    """Return the likely content of a file by its name; "unread" is an unsupported format or an archive, "" no shape."""
     suffix = suffix_of(name)
     if suffix in LIST_SUFFIXES:
         return "" if NOTES.fullmatch(name.lower()) else "shape or list"
@@ -58,13 +58,13 @@ def content_by_name(name: str) -> Literal["shape", "shape or list", "unread", ""
 
 
 def suffix_of(name: str) -> str:
-    """Return the last suffix of a file's name, in lower case; ten times as fast as pathlib."""
+    """Return the last suffix of a file's name in lower case, ten times as fast as pathlib."""
     stem, dot, last = name.rpartition(".")
     return dot + last.lower() if stem else ""
 
 
 def require_shape_file(path: Path, suffixes: Set[str] = SHAPE_SUFFIXES) -> None:
-    """Require a regular file with one of some suffixes, and the library that reads it; else raise a PointsetError."""
+    """Require a regular file with one of these suffixes, and the library that reads it; else raise a PointsetError."""
     with naming(path, PointsetError):
         if not path.exists():
             raise PointsetError("the file or folder does not exist: check its spelling")
@@ -87,32 +87,32 @@ def read_text(path: Path) -> str:
 
 
 def require_library(suffix: str) -> None:
-    """Require the library that reads a format."""
+    """Raise a PointsetError if the library that reads a format is not installed."""
     if suffix in LIBRARIES:
         extra, *modules = LIBRARIES[suffix]
         require_extra(extra, f"a {suffix} file", *modules)
 
 
 def require_count(present: int, declared: int, what: str) -> None:
-    """Require as many entries as a file declares."""
+    """Raise a PointsetError unless a file has the number of entries that it declares."""
     if present != declared:
         raise PointsetError(f"declares {declared:,} {what}, and {present:,} can be read: it is cut off or damaged")
 
 
 def is_padding(rest: bytes | np.ndarray) -> bool:
-    """Return True if the bytes after the data of a file are zeros, of which PCL writes a page, and line ends."""
+    """Return True if the bytes after the data are only line ends or zeros, with which PCL fills a memory page."""
     return bool(np.isin(np.frombuffer(rest, np.uint8), list(b"\0\r\n")).all())
 
 
 def warn_of_rest(path: str | Path, rest: Any, what: str = "bytes") -> None:
-    """Warn of what follows the data of a file, unless it is padding."""
+    """Warn of anything after the data of a file, except padding."""
     if len(rest) and not (what == "bytes" and is_padding(rest)):
         message = f"has {len(rest):,} {what} more than its header says, which are not read"
         warnings.warn(f"{path}: {message}", stacklevel=3)
 
 
 def take_declared(path: str | Path, entries: Any, count: int, what: str = "bytes") -> Any:
-    """Return the bytes or other entries that a file declares; refuse fewer, and warn of more, unless it is padding."""
+    """Return the declared number of bytes or other entries; refuse fewer, and warn of more, except padding."""
     require_count(min(len(entries), count), count, what)
     warn_of_rest(path, entries[count:], what)
     return entries[:count]
@@ -120,7 +120,7 @@ def take_declared(path: str | Path, entries: Any, count: int, what: str = "bytes
 
 @contextmanager
 def naming(path: Path, kind: type[PointsetError]) -> Iterator[None]:
-    """Convert the errors of a reader to one kind, whose messages begin with the file's name."""
+    """Convert all errors of a reader to errors of this `kind`, whose messages begin with the path of the file."""
     try:
         yield
     except PointsetError as error:
@@ -132,7 +132,7 @@ def naming(path: Path, kind: type[PointsetError]) -> Iterator[None]:
         raise kind(f"{path}: cannot be read: {error.strerror or one_line(error, REPEATED)}") from error
     except MemoryError as error:
         raise kind(f"{path}: does not fit into memory") from error
-    except BaseException as error:  # libraries raise any kind for damage, those in Rust a PanicException
+    except BaseException as error:  # for damage, libraries raise any error, those in Rust a PanicException
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         reason = one_line(error, REPEATED) or type(error).__name__

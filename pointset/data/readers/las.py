@@ -12,19 +12,19 @@ from pointset.data.readers.formats import require_count, warn_of_rest
 from pointset.errors import PointsetError
 
 UNCHUNKED = b"\1\0"
-"""The compressor of LASzip 1, in the first bytes of its record; lazrs (0.8) panics on its files."""
+"""First bytes of the LASzip record in files of LASzip 1, on which lazrs (0.8) panics."""
 COMPRESSED, UNKNOWN = 0x80, 2**64 - 1
-"""The bit of LAZ in the format; the offset of a table of chunks, where the true one is at the end of the file."""
+"""The bit of the point format that marks LAZ; the offset of the chunk table if the true one is at the file's end."""
 
 
 def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
-    """Return x, y, z and the fields that laspy names; fields of several numbers are numbered."""
+    """Return x, y, z and the other fields by their names in laspy; a field of several numbers has numbered columns."""
     import laspy  # an extra
 
     whole = path.read_bytes()
     content = np.frombuffer(whole, np.uint8)
     _require_counts(content)
-    # The parallel backend makes room for a whole chunk, of a size that damage can make huge.
+    # The parallel backend would allocate memory for a whole chunk, whose size is huge in some damaged files.
     with laspy.open(io.BytesIO(whole), laz_backend=laspy.LazBackend.Lazrs) as reader:
         header = reader.header
         if not header.are_points_compressed:
@@ -42,16 +42,16 @@ def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
             columns[name] = (values / 65535).astype(np.float32)
         elif values.ndim > 1:
             columns |= dict(zip(numbered(name, values.shape[1]), values.T, strict=True))
-        elif name not in ("X", "Y", "Z"):  # before scale and offset
+        elif name not in ("X", "Y", "Z"):  # integers before scale and offset
             columns[name] = values
     colors = [name for name in COLOR_COLUMNS[0] if name in columns]
-    if colors and len(record) and max(columns[name].max() for name in colors) <= 255:  # as many programs write them
+    if colors and len(record) and max(columns[name].max() for name in colors) <= 255:  # 8 bits, as many programs write
         columns |= {name: columns[name].astype(np.uint8) for name in colors}
     return columns
 
 
 def _check_end(path: Path, content: np.ndarray, header: Any) -> None:
-    """Refuse a count of points that contradicts the file, and warn of other bytes after the points."""
+    """Refuse a number of points that contradicts the size of the file, and warn of other bytes after the points."""
     start, size = header.offset_to_point_data, header.point_format.size
     blocks = (header.start_of_first_evlr, header.start_of_waveform_data_packet_record)
     end = min([block for block in blocks if block > start] + [len(content)])
@@ -63,13 +63,13 @@ def _check_end(path: Path, content: np.ndarray, header: Any) -> None:
 
 
 def _require_counts(content: np.ndarray) -> None:
-    """Refuse counts that are too high for the file: laspy would read for hours, or lazrs would end the process."""
+    """Refuse counts that are too high for the file, for which laspy would run for hours or lazrs end the process."""
 
     def number(start: int, width: int) -> int:
         return int.from_bytes(content[start : start + width].tobytes(), "little")
 
     size, records, chunks = len(content), number(100, 4), 0
-    if number(25, 1) >= 4:  # the minor version, from which records may follow the points
+    if number(25, 1) >= 4:  # from version 1.4 on, records may follow the points
         records += number(243, 4)
     if number(104, 1) & COMPRESSED:
         start = number(96, 4)

@@ -1,4 +1,4 @@
-"""Lines of numbers, as OFF, OBJ and PLY files have them: numpy parses all at once, and an error names its line."""
+"""Lines of numbers in OFF, OBJ and PLY files: numpy parses all lines at once, and errors name the wrong line."""
 
 import re
 import warnings
@@ -13,11 +13,11 @@ from pointset.data.readers.meshes import MeshError
 from pointset.errors import quoted
 
 BLANK = 32
-"""The largest byte that separates words: a blank; tabs and line ends are smaller."""
+"""The largest byte value that separates words, that of a blank; those of tabs and line ends are smaller."""
 
 
 def plain_text(content: bytes) -> bytes:
-    r"""Return the text without a byte order mark and comments from # on; every line ends in \n."""
+    r"""Return the text without byte order mark and comments, which begin with #; every line ends in \n."""
     if content.startswith(UTF_16):
         content = content.decode("utf-16", "replace").encode()
     text = content.removeprefix(b"\xef\xbb\xbf")
@@ -28,16 +28,16 @@ def plain_text(content: bytes) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """The lines of a text that are not blank, as words; an error names a line by its number in the file."""
+    """The lines of a text that are not blank, divided into words; errors give the number of a line in the file."""
 
     text: bytes
     """The text of these lines."""
     firsts: np.ndarray
-    """int [n], the index in the text of the first word of each line."""
+    """int [n], the index in `text` at which the first word of each line begins."""
     widths: np.ndarray
     """int [n], the number of words of each line."""
     places: np.ndarray
-    """int [n], the number of each line in the file, from 1."""
+    """int [n], the number of each line in the file, counted from 1."""
 
     @classmethod
     def of(cls, text: bytes) -> Self:
@@ -56,13 +56,13 @@ class Lines:
         return len(self.firsts)
 
     def part(self, start: int, end: int | None = None) -> "Lines":
-        """Return the lines from one index to another."""
+        """Return the lines from index `start` up to, but not including, `end`."""
         firsts, ends = self.firsts[start:end], np.append(self.firsts, len(self.text))
         text = self.text[ends[min(start, len(self))] : ends[min(start + len(firsts), len(self))]]
         return Lines(text, firsts - firsts[:1], self.widths[start:end], self.places[start:end])
 
     def after(self, word: bytes) -> "Lines":
-        """Return the lines that begin with a word, without it."""
+        """Return the lines that begin with a word, without this word."""
         letters = np.frombuffer(self.text + bytes(len(word)), np.uint8).copy()
         found = letters[self.firsts + len(word)] <= BLANK
         for place, letter in enumerate(word):
@@ -75,17 +75,17 @@ class Lines:
         return Lines(text, firsts, self.widths[found] - 1, self.places[found])
 
     def line(self, index: int) -> bytes:
-        """Return a line; nothing behind the last."""
+        """Return the line at an index, or an empty one after the last line."""
         if index >= len(self):
             return b""
         return self.text[self.firsts[index] : self.text.index(b"\n", self.firsts[index])]
 
     def numbers(self, kind: type = np.float64, left_out: bytes = b"") -> np.ndarray:
-        """Return the numbers of all lines, one after the other, without what matches a pattern to leave out."""
+        """Return the numbers of all lines in one array; text that matches the pattern `left_out` is removed first."""
         pattern = re.compile(left_out)
 
         def parsed(text: bytes) -> np.ndarray:
-            with warnings.catch_warnings(action="ignore"):  # of numpy before 2.3, at what is not a number
+            with warnings.catch_warnings(action="ignore"):  # numpy before 2.3 warns of other words
                 try:
                     return np.fromstring(pattern.sub(b"", text) if left_out else text, kind, sep=" ")
                 except ValueError:
@@ -98,19 +98,19 @@ class Lines:
         return numbers
 
     def coordinates(self, widths: Sequence[int], expected: str) -> np.ndarray:
-        """Return the first three numbers of each line [n, 3], which has as many numbers as one of the widths."""
+        """Return the first three numbers of each line [n, 3]; `widths` are the allowed numbers of words in a line."""
         self.require(np.isin(self.widths, widths), expected)
         table: np.ndarray = self.numbers()[(np.cumsum(self.widths) - self.widths)[:, None] + np.arange(3)]
         self.require(np.isfinite(table).all(axis=1), "expected finite coordinates")
         return table
 
     def require(self, right: np.ndarray, expected: str) -> None:
-        """Raise a MeshError for the first line that is not right [n]."""
+        """Raise a MeshError for the first line for which `right` [n] is False."""
         if not right.all():
             self.fail(int(np.argmin(right)), expected)
 
     def fail(self, index: int, expected: str) -> NoReturn:
-        """Raise a MeshError for a line, or for the end of the file behind the last."""
+        """Raise a MeshError for the line at an index, or for the end of the file after the last line."""
         if index < len(self):
             number, found = self.places[index], quoted(b" ".join(self.line(index).split()).decode("latin-1"), 40)
         else:

@@ -1,7 +1,7 @@
-"""A triangle mesh as two arrays, and polygons cut into triangles.
+"""Triangle meshes as two arrays, and the triangulation of polygons.
 
-A polygon becomes a fan or, where that would leave the polygon, ears clipped by mapbox-earcut (D. Eberly, "Triangulation
-by Ear Clipping", 2002). A flat polygon that crosses itself has no inside, and is left out.
+A polygon is cut into a fan of triangles or, if the fan would reach outside the polygon, by ear clipping (mapbox-earcut;
+D. Eberly, "Triangulation by Ear Clipping", 2002). A flat polygon that crosses itself is left out.
 """
 
 import warnings
@@ -14,7 +14,7 @@ import numpy as np
 from pointset.errors import PointsetError
 
 CORNER_TOLERANCE = 1e-6
-"""Tolerated displacement of a corner, relative to the polygon's size: the rounding of files with six digits."""
+"""Tolerated rounding error of a corner, relative to the size of the polygon: that of files with six digits."""
 
 
 class MeshError(PointsetError, ValueError):
@@ -26,10 +26,10 @@ class Mesh:
     """A triangle mesh.
 
     Attributes:
-        vertices: float64 [V, 3], finite, in the file's own units and axes, with the origin at `corner`.
-        faces: int64 [F, 3], rows of `vertices`, at least one. A face may be degenerate: it then has no area.
-        corner: what `read_mesh` subtracted from the vertices of a mesh far from the origin (map coordinates).
-        up: upward axis that the file states: x, y or z for a DAE file, empty for others.
+        vertices: float64 [V, 3], finite, in the file's own units and axes, after `corner` is subtracted.
+        faces: int64 [F, 3], indices of vertices; F is at least 1. Degenerate faces, without an area, are allowed.
+        corner: offset that `read_mesh` subtracted from the vertices of a mesh far from the origin (map coordinates).
+        up: upward axis that the file declares: "x", "y" or "z" for a DAE file, empty for other files.
 
     Raises:
         MeshError: an array has another shape or type, a coordinate is not finite, or an index is out of range.
@@ -59,15 +59,15 @@ class Mesh:
 
 
 def mesh_of(shape: Any) -> Any:
-    """Return the `Mesh` of an object with `vertices` and `faces`, such as one of trimesh; anything else unchanged."""
+    """Return the `Mesh` of an object with `vertices` and `faces`, such as a trimesh; return anything else unchanged."""
     other = not isinstance(shape, Mesh) and hasattr(shape, "vertices") and hasattr(shape, "faces")
     return Mesh(np.asarray(shape.vertices), np.asarray(shape.faces)) if other else shape
 
 
 def mesh_of_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray, name: str) -> Mesh:
-    """Return the mesh of polygons, given by their corners, one polygon after the other, and their sizes.
+    """Return the mesh of polygons: `corners` are their concatenated vertex indices, `sizes` their numbers of corners.
 
-    Polygons of fewer than three corners, and flat ones that cross themselves, are left out, with a warning.
+    Polygons with fewer than three corners, and flat ones that cross themselves, are left out, with a warning.
     """
     if wrong := corners[(corners < 0) | (corners >= len(vertices))].tolist():
         raise MeshError(f"has a face of vertex {wrong[0]}, but vertices run from 0 to {len(vertices) - 1}")
@@ -82,12 +82,12 @@ def mesh_of_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarra
 
 
 def cut_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cut polygons into triangles [m, 3], and return the polygon of each triangle [m], both in the polygons' order.
+    """Cut polygons into triangles; return these [m, 3] and the index of each one's polygon [m], in polygon order.
 
-    Polygons are rows of vertices [V, 3]: their corners, one polygon after the other, and their sizes, at least 3. They
-    become fans from their first corners; concave ones for which a fan is wrong are cut by ear clipping. If that fails
-    for a polygon that is not flat, the fan is kept, which uses every corner; a flat one that crosses itself has no
-    triangle.
+    `corners` are the concatenated vertex indices of the polygons, `sizes` their numbers of corners, at least 3.
+    Polygons become fans from their first corners. Concave ones whose fan reaches outside are cut by ear clipping. If
+    that fails, a polygon that is not flat keeps its fan, which uses every corner, and a flat one, which crosses itself,
+    has no triangle.
     """
     polygons = np.repeat(np.arange(len(sizes)), sizes - 2)
     if (sizes == 3).all():
@@ -111,7 +111,7 @@ def cut_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -
 
 
 def _find_folded(fans: np.ndarray, polygons: np.ndarray) -> np.ndarray:
-    """Return the polygons whose fan, triangles [m, 3, 3], has one against Newell's normal, outside of the polygon."""
+    """Return the polygons whose fan (triangles [m, 3, 3]) reaches outside: a triangle is against Newell's normal."""
     starts = np.flatnonzero(np.diff(polygons, prepend=-1))
     with np.errstate(all="ignore"):  # non-finite coordinates are refused later; sizes and normals may be 0
         sides = fans[:, 1:] - fans[:, :1]
@@ -124,7 +124,7 @@ def _find_folded(fans: np.ndarray, polygons: np.ndarray) -> np.ndarray:
 
 
 def _cut_concave(points: np.ndarray) -> np.ndarray | None:
-    """Return triangles [m, 3] that cover a polygon [n, 3]; none if it crosses itself, None if a fan serves better."""
+    """Return triangles [m, 3] that cover a polygon [n, 3]: no row if it is flat and crosses itself, None for a fan."""
     length, _, height = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
     is_flat = height <= CORNER_TOLERANCE * length
     with np.errstate(all="ignore"):  # a polygon whose corners are on a line has no normal
@@ -137,12 +137,12 @@ def _cut_concave(points: np.ndarray) -> np.ndarray | None:
     cut[areas < 0] = cut[areas < 0, ::-1]
     if abs(np.abs(areas).sum() - area) > CORNER_TOLERANCE:
         return np.empty((0, 3), np.int64) if is_flat else None
-    # A corner above the plane, which ear clipping leaves out, is used by the fan.
+    # Ear clipping may leave out a corner above the plane; the fan uses every corner.
     return cut if is_flat or len(np.unique(cut)) == len(points) else None
 
 
 def _flattened(points: np.ndarray) -> np.ndarray:
-    """Return the corners [n, 2] of a polygon [n, 3] in the plane of its normal, in counterclockwise order."""
+    """Return the corners [n, 2] of a polygon [n, 3] in its plane, in counterclockwise order."""
     points = points - points[0]
     points = points / np.abs(points).max()
     normal = _unit(np.cross(points, np.roll(points, -1, axis=0)).sum(axis=0))

@@ -1,12 +1,12 @@
 r"""Read OBJ, the format of Wavefront ("Object Files", appendix B1 of the Advanced Visualizer's manual).
 
-OBJ is text, with a keyword and its words on each line: `v x y z`, whose further weight and color meshes ignore, and `f`
-with corners `a`, `a/b`, `a//c` or `a/b/c`. The first number of a corner is the vertex: positive numbers count all
-vertices of the file from 1, and -1 is the last vertex above the face. Polygons are triangulated
-(`pointset.data.readers.meshes`). Vertices alone are a point cloud, with their colors and as many normals `vn`.
+OBJ is text, with a keyword at the start of each line. `v x y z` is a vertex; its weight and color are ignored in a
+mesh. `f` is a face with corners `a`, `a/b`, `a//c` or `a/b/c`, where `a` is the index of a vertex: 1 is the first
+vertex of the file, and -1 the last vertex above the face. Polygons are triangulated (`pointset.data.readers.meshes`).
+A file without faces is a point cloud, with colors if vertices have them, and normals if as many `vn` as `v` exist.
 
-A backslash at the end of a line joins the next one, except in names, where it is a character of a path. Other keywords
-are ignored. What is wrong is refused with its line, because a guess could silently give a wrong mesh.
+A backslash at the end of a line continues it on the next line, except in names, where it is part of a path. Other
+keywords are ignored. Wrong lines are refused and named, because a guess could silently give a wrong mesh.
 """
 
 import re
@@ -26,9 +26,9 @@ _WIDTHS, _EXPECTED = range(3, 8), "expected the 3 coordinates of a vertex, or up
 
 
 def read_obj(path: Path, features: Sequence[str] = ()) -> Mesh | Columns:
-    """Return the mesh of an OBJ file, in its order, or coordinates, colors and normals of one without faces."""
+    """Return the mesh of an OBJ file or, if it has no faces, the coordinates, colors and normals of its points."""
     text = plain_text(path.read_bytes())
-    if b"\\\n" in text:  # lines that are left empty keep the numbers of those that follow
+    if b"\\\n" in text:  # empty lines keep the numbers of the lines after them
         text = _CONTINUED.sub(lambda found: _JOINED.sub(b" ", found[0]) + b"\n" * len(_JOINED.findall(found[0])), text)
     lines = Lines.of(text)
     vertices, faces, normals = (lines.after(word) for word in (b"v", b"f", b"vn"))
@@ -47,7 +47,7 @@ def read_obj(path: Path, features: Sequence[str] = ()) -> Mesh | Columns:
 
 
 def _corners(faces: Lines, vertices: Lines) -> tuple[np.ndarray, np.ndarray]:
-    """Return the corners of all faces as rows of the vertices, and the sizes of the faces."""
+    """Return the vertex indices of all faces, concatenated, and the number of corners of each face."""
     count, sizes = len(vertices), faces.widths
     faces.require(sizes > 0, "expected corners a, a/b, a//c or a/b/c of a face")
     indices = faces.numbers(np.int64, rb"/\S*" if b"/" in faces.text else b"")  # the first number is the vertex

@@ -1,10 +1,10 @@
 """Read and write OFF, the format of ModelNet (Geomview's manual, "OFF Files", http://www.geomview.org/docs/html/OFF.html).
 
 OFF is text: the word OFF, the counts of vertices, faces and edges, one vertex per line, one face per line. The word may
-be missing, glued to the counts (`OFF490 518 0`), or have the prefixes C, N and ST in any order; color, normal and
-texture of a vertex and the color of a face are ignored, as are comments after `#` and blank lines. Polygons are
-triangulated (`pointset.data.readers.meshes`). Without faces, the file is a point cloud. Everything else is refused with
-its line, also vertices that span several lines, so that one missing number cannot shift all following ones.
+be missing, glued to the counts (`OFF490 518 0`), or have the prefixes C, N and ST in any order. Colors, normals and
+textures are ignored, as are comments after `#` and blank lines. Polygons are triangulated
+(`pointset.data.readers.meshes`). A file without faces is a point cloud. Any other line is refused and named. This
+includes a vertex on several lines, so that one missing number cannot shift all numbers after it.
 """
 
 import re
@@ -24,7 +24,7 @@ _FACE_COLORS = (0, 1, 3, 4)
 
 
 def read_off(path: Path, features: Sequence[str] = ()) -> Mesh | Columns:
-    """Return the mesh of an OFF file, in its order, or the coordinates of one without faces."""
+    """Return the mesh of an OFF file or, if it has no faces, the coordinates of its points."""
     lines = Lines.of(plain_text(path.read_bytes()))
     word = _WORD.match(lines.line(0))
     if word is None:
@@ -41,7 +41,7 @@ def read_off(path: Path, features: Sequence[str] = ()) -> Mesh | Columns:
     if len(body) < vertex_count + face_count:
         body.fail(len(body), f"expected {vertex_count} vertices and {face_count} faces, a line each")
     warn_of_rest(path, range(len(body) - vertex_count - face_count), "lines")
-    # All have one width, or a missing coordinate could pass for a short color.
+    # All vertices have as many numbers as the first, so that one without a coordinate cannot pass for a short color.
     widths = _vertex_widths(word[1] or b"")
     widths = (body.widths[0],) if body.widths[0] in widths else widths
     expected = f"expected {' or '.join(map(str, widths))} numbers for a vertex"
@@ -67,7 +67,7 @@ def write_off(path: Path, mesh: Mesh) -> None:
 
 
 def _vertex_widths(prefix: bytes) -> tuple[int, ...]:
-    """Return the numbers of a vertex that a prefix allows. Geomview's color has four; files with three are common."""
+    """Return how many numbers a vertex may have with this prefix; colors have four in Geomview, in many files three."""
     if not prefix:
         return 3, 6, 7
     width = 3 + 3 * prefix.count(b"N") + 2 * prefix.count(b"ST")
@@ -75,12 +75,12 @@ def _vertex_widths(prefix: bytes) -> tuple[int, ...]:
 
 
 def _corners(faces: Lines, vertex_count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the corners of all faces, and the sizes; a face is a line of its size, its indices and a color."""
-    whole = faces.text.translate(None, b"0123456789 \t\n") == b""  # parsed in a quarter of the time
+    """Return the vertex indices of all faces and the sizes of the faces; a line has size, indices and color."""
+    whole = faces.text.translate(None, b"0123456789 \t\n") == b""  # integers are parsed in a quarter of the time
     numbers = faces.numbers(np.int64 if whole else np.float64)
     firsts = np.cumsum(faces.widths) - faces.widths
     sizes = numbers[firsts].astype(np.int64)
-    expected = "expected a number of vertices of a face, as many indices, and a color of 0, 1, 3 or 4 numbers"
+    expected = "expected the number of corners of a face, as many indices, and a color of 0, 1, 3 or 4 numbers"
     right = (sizes >= 1) & (sizes == numbers[firsts]) & np.isin(faces.widths - 1 - sizes, _FACE_COLORS)
     faces.require(right, expected)
     steps = np.arange(len(numbers)) - np.repeat(firsts, faces.widths)

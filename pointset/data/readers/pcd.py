@@ -1,7 +1,7 @@
 """Read PCD, the format of the Point Cloud Library (its page "The PCD file format").
 
-pypcd4 (1.5) refuses repeated blanks, versions before .7 and headers without COUNT or POINTS, and rounds text of the
-type F 4 to float32; only its library for compressed data, lzf, is used.
+The package pypcd4 (1.5) is not used, because it refuses repeated blanks, versions before .7 and headers without COUNT
+or POINTS, and rounds text of the type F 4 to float32. Only its library for compressed data, lzf, is used.
 """
 
 import io
@@ -23,7 +23,7 @@ _DATA = re.compile(rb"(?m)^[ \t]*DATA[ \t]+(\w+)[ \t]*\r?\n")
 
 
 def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
-    """Return the columns of a PCD file, with the channels of packed colors."""
+    """Return the columns of a PCD file; packed colors become the columns red, green and blue."""
     content = path.read_bytes()
     data = _DATA.search(content)
     if data is None:
@@ -51,7 +51,7 @@ def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
 
 
 def _record_type(header: dict[str, list[str]]) -> np.dtype:
-    """Return the type of a point; fields of several numbers are numbered, and padding is called _0, _1, ..."""
+    """Return the numpy type of a point; a field of several numbers becomes numbered fields, padding _0, _1, ..."""
     names = header.get("FIELDS", header.get("COLUMNS", []))
     letters, sizes, counts = (header.get(key, ["1"] * len(names)) for key in ("TYPE", "SIZE", "COUNT"))
     if not len(names) == len(letters) == len(sizes) == len(counts):
@@ -64,7 +64,7 @@ def _record_type(header: dict[str, list[str]]) -> np.dtype:
 
 
 def _text_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict[str, np.ndarray]:
-    """Return the columns of text with all digits: a field of type F 4 may hold map coordinates."""
+    """Return the columns of data in text, floats as float64: a field of type F 4 may hold map coordinates."""
     names = kind.names or ()
     body = body.replace(b"nan(ind)", b"nan").replace(b",", b" ")  # as some programs write it
     table = np.empty((0, len(names)))

@@ -1,7 +1,7 @@
 """Read PLY (G. Turk, "The PLY Polygon File Format", 1994), as Blender, MeshLab and scanners write it.
 
-trimesh (5.2) refuses binary faces of several sizes, which Blender writes, strips of triangles, and bytes after the
-data; plyfile reads all, but its licence (GPL) does not fit this package.
+trimesh (5.2) is not used, because it refuses binary faces of different sizes (which Blender writes), triangle strips,
+and bytes after the data. plyfile reads all of these, but its licence (GPL) does not fit this package.
 """
 
 import re
@@ -23,16 +23,16 @@ TYPES = {"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4"
 TYPES |= {"bool": "u1", "float": "f4", "double": "f8", "float32": "f4", "float64": "f8"}
 TYPES |= {f"{sign}int{8 * size}": f"{sign or 'i'}{size}" for sign in ("", "u") for size in (1, 2, 4, 8)}
 MOST_HEADER = 1 << 20
-"""Most bytes of the header."""
+"""Maximum number of bytes of the header."""
 CORNERS = ("vertex_indices", "vertex_index")
 _HEADER = re.compile(rb"\Aply[ \t]*(\r\n|\n|\r)(?s:.*?\1)??[ \t]*end_header[^\r\n]*\r??\1")
-"""The header, all lines of which have one end; a carriage return may stand in a comment, or begin the data."""
+"""The header, in which all lines have the same end; a carriage return may be in a comment, or begin the data."""
 Types = dict[str, tuple[np.dtype, ...]]
-"""The types of properties by name: one, or for a list those of its length and its entries."""
+"""The types of properties by name: one type, or for a list the types of its length and of its entries."""
 
 
 class Ragged(NamedTuple):
-    """A list of numbers for each entry, concatenated."""
+    """The lists of numbers of all entries, concatenated, and their sizes."""
 
     values: np.ndarray
     sizes: np.ndarray
@@ -42,12 +42,12 @@ Properties = Mapping[str, np.ndarray | Ragged]
 
 
 def read_ply(path: Path, features: Sequence[str] = ()) -> Mesh | Columns:
-    """Return the mesh of a PLY file, in the file's order, or the columns of the vertices of one without faces."""
+    """Return the mesh of a PLY file or, if it has no faces, the columns of its points."""
     elements = read_elements(path)
     vertex, face, strips = (elements.get(name, {}) for name in ("vertex", "face", "tristrips"))
     if not face and not strips:
         if "vertex" not in elements:
-            raise PointsetError(f"expected points called vertex, found {quoted(', '.join(elements)) or 'nothing'}")
+            raise PointsetError(f"expected an element called vertex, found {quoted(', '.join(elements)) or 'nothing'}")
         columns = {name: column for name, column in vertex.items() if not isinstance(column, Ragged)}
         if not columns:
             raise PointsetError("expected a point cloud, found no point")
@@ -75,7 +75,7 @@ def _triangles_of_strips(corners: np.ndarray) -> np.ndarray:
 
 
 def read_elements(path: Path) -> dict[str, Properties]:
-    """Return the properties of each element that has entries (none for an empty one); warn of what follows."""
+    """Return the properties of each element, none for one without entries; warn of data after the last element."""
     content = path.read_bytes()
     header = _HEADER.match(content[:MOST_HEADER])
     if header is None:
@@ -88,7 +88,7 @@ def read_elements(path: Path) -> dict[str, Properties]:
         for name, (count, types) in elements.items():
             read[name], start = _read_records(body, start, count, types)
         lists = [column.sizes for element in read.values() for column in element.values() if isinstance(column, Ragged)]
-        if not is_padding(body[start:]) and any((sizes != sizes[0]).any() for sizes in lists):  # one may be damaged
+        if not is_padding(body[start:]) and any((sizes != sizes[0]).any() for sizes in lists):  # a size may be damaged
             raise PointsetError(f"has {len(body) - start:,} bytes after lists of several lengths: it is damaged")
         warn_of_rest(path, body[start:])
         return read
@@ -105,7 +105,7 @@ def read_elements(path: Path) -> dict[str, Properties]:
 def _elements(header: Iterable[str]) -> tuple[str, dict[str, tuple[int, Types]]]:
     """Return the byte order (empty for text), and the number of entries and the types of each element.
 
-    Other lines are ignored: Blender 2.47 wrote a comment without its keyword.
+    Lines with other keywords are ignored, because Blender 2.47 wrote a comment without its keyword.
     """
     order, elements, types = None, dict[str, tuple[int, Types]](), Types()
     for line in header:
@@ -125,7 +125,7 @@ def _elements(header: Iterable[str]) -> tuple[str, dict[str, tuple[int, Types]]]
 
 
 def _read_lines(path: Path, lines: Lines, types: Types) -> Properties:
-    """Return the properties of an element in text, an entry a line; MeshLab writes more than its header says."""
+    """Return the properties of an element in text, one entry per line; warn of further numbers, as MeshLab writes."""
     if not len(lines):
         return {}
     numbers, ends, read = lines.numbers(), np.cumsum(lines.widths), dict[str, np.ndarray | Ragged]()
@@ -139,7 +139,7 @@ def _read_lines(path: Path, lines: Lines, types: Types) -> Properties:
         values = numbers[np.arange(sizes.sum()) + np.repeat(places - np.cumsum(sizes) + sizes, sizes)]
         with np.errstate(all="ignore"):
             typed = values.astype(kind)
-        values = typed if kind.kind in "iu" and (typed == values).all() else values  # of floats, all digits
+        values = typed if kind.kind in "iu" and (typed == values).all() else values  # floats keep all digits
         places = places + sizes
         read[name] = Ragged(values, sizes) if length else values
     if (places < ends).any():
@@ -148,13 +148,13 @@ def _read_lines(path: Path, lines: Lines, types: Types) -> Properties:
 
 
 def _read_records(content: np.ndarray, start: int, count: int, types: Types) -> tuple[Properties, int]:
-    """Return the properties of an element in binary, and the offset of what follows."""
+    """Return the properties of a binary element, and the offset of its end."""
     if not count or not types:
         return {}, start
     fields: list[tuple] = []
     widths: dict[str, int] = {}
     for name, (*length, kind) in types.items():
-        if length:  # lists are as long as that of the first entry in most files
+        if length:  # in most files, all lists are as long as the first
             widths[name] = _length(content, start + np.dtype(fields).itemsize, length[0])
             fields += [(f"{name} length", length[0]), (name, kind, (widths[name],))]
         else:
@@ -171,7 +171,7 @@ def _read_records(content: np.ndarray, start: int, count: int, types: Types) -> 
 
 
 def _read_entries(content: np.ndarray, start: int, count: int, types: Types) -> tuple[Properties, int]:
-    """As `_read_records`, entry by entry, for lists that differ in size."""
+    """Return the results of `_read_records`, read entry by entry, because lists differ in size."""
     parts: dict[str, list[np.ndarray]] = {name: [] for name in types}
     for _ in range(count):
         for name, (*length, kind) in types.items():
@@ -192,7 +192,7 @@ def _read_entries(content: np.ndarray, start: int, count: int, types: Types) -> 
 
 
 def _length(content: np.ndarray, start: int, kind: np.dtype) -> int:
-    """Return the length of a list, which must end in the file."""
+    """Return the length of a list; raise a PointsetError if the list is longer than the file."""
     length = content[start : start + kind.itemsize].view(kind)
     if len(length) != 1 or not 0 <= length[0] <= len(content) - start:
         raise PointsetError("has a list that is longer than the file: it is cut off or damaged")

@@ -1,4 +1,4 @@
-"""Read a triangle mesh or a point cloud from a file of any format: a format is a line in a table here."""
+"""Read a triangle mesh or a point cloud from a file; `READERS` has a function for each format."""
 
 import warnings
 from collections.abc import Callable, Sequence, Set
@@ -38,7 +38,7 @@ READERS: dict[str, Callable[[Path, Sequence[str]], Mesh | Columns]] = {
     ".las": las.las_columns,
     ".laz": las.las_columns,
 }
-"""Readers by suffix, from a path and the names of the features of points; other suffixes of clouds are text."""
+"""Reader of each suffix, a function of the path and the names of features; clouds with other suffixes are text."""
 
 
 def read_mesh(path: str | Path) -> Mesh:
@@ -50,12 +50,12 @@ def read_mesh(path: str | Path) -> Mesh:
         path: the file, whose suffix determines the format.
 
     Returns:
-        Vertices [V, 3] in the file's own units and axes, and triangles [F, 3]. A mesh far from the origin (map
-        coordinates) is moved by its `corner`.
+        Vertices [V, 3] in the file's own units and axes, and triangles [F, 3]. If the vertices are far from the origin
+        (map coordinates), `corner` is subtracted from them.
 
     Raises:
-        MeshError: the file is missing, unreadable, of an unknown suffix, without triangles that have an area, or has a
-            coordinate that is not finite or an index out of range.
+        MeshError: the file is missing or unreadable, its suffix is unknown, no triangle has an area, a coordinate is
+            not finite, or an index is out of range.
 
     Example:
         >>> Path("square.off").write_text("OFF\n4 1 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 1 2 3\n")
@@ -75,34 +75,33 @@ def read_mesh(path: str | Path) -> Mesh:
 def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Cloud:
     r"""Read a point cloud.
 
-    `.npy` and `.npz` hold an array [n, 3], [n, 6] (with normals) or with further columns, or records with fields x, y
-    and z; an `.npz` of several arrays calls it "points", and normals [n, 3] "normals". `.ply`, `.obj` and `.off` must
-    have no faces. `.las` and `.laz` (`pip install 'pointset-learn[las]'`) have the fields that laspy names, an
-    intensity from 0 to 1, and colors of 16 bits, or 8 if all are below 256.
+    `.npy` and `.npz` files hold an array [n, 3], [n, 6] (with normals) or with further columns, or records with fields
+    x, y and z. If an `.npz` file has several arrays, that of points is called "points", and that of normals "normals".
+    `.ply`, `.obj` and `.off` files must have no faces. Fields of `.las` and `.laz` files (`pip install
+    'pointset-learn[las]'`) have their names in laspy; the intensity is from 0 to 1, colors have 8 or 16 bits.
 
-    `.xyz`, `.txt`, `.csv`, `.pts`, `.xyzn`, `.xyzrgb`, `.asc` and `.tsv` have a point per line, with numbers separated
-    by blanks, commas or semicolons; a comma is not a decimal point. The number of points or the names of the columns
-    may come first, and comments after `#` or `//`.
+    `.xyz`, `.txt`, `.csv`, `.pts`, `.xyzn`, `.xyzrgb`, `.asc` and `.tsv` files have one point per line, with numbers
+    separated by blanks, commas or semicolons, and decimal points. The number of points or the names of the columns may
+    come first. Comments begin with `#` or `//`.
 
     Args:
         path: the file.
         normals: read the normals too, scaled to unit length.
-        features: other features of each point, in this order: "colors", scaled to the range from 0 to 1 if they are
-            integers (the full color of types of 16 bits is 65535, of others 255) or packed in a PCD file's field rgb;
-            "columns", the further columns of files without names; or the name of a field, or of an array [n] or [n, f]
-            of an `.npz` file.
+        features: other features of each point, in the order of the result: "colors" (integers are scaled to the range
+            from 0 to 1, which stands for 65535 if they have 16 bits, else for 255); "columns", the further columns of a
+            file without column names; or the name of a field, or of an array [n] or [n, f] in an `.npz` file.
 
     Returns:
-        Points [n, 3] in the file's units and axes, with the wanted normals and features. A cloud far from the
-        origin (UTM) is moved by its `corner` in float64, before it is rounded to float32.
+        Points [n, 3] in the file's units and axes, with the requested normals and features. If they are far from the
+        origin (UTM), `corner` is subtracted in float64 before they are rounded to float32.
 
     Warns:
-        UserWarning: points without a position (NaN) are left out, or columns are taken for x, y and z by a guess.
+        UserWarning: points without a position (NaN) are left out, or the columns x, y and z are guessed.
 
     Raises:
         CloudError: the file is missing, of another kind, empty, cut off or damaged, has no x, y and z, lacks a feature,
-            has a word that is not a number, or a feature that is not finite; float32 cannot represent the cloud, or all
-            its points are at one place.
+            or has a word that is not a number; a feature is not finite; all points are at one place; or float32 cannot
+            represent the cloud.
 
     Example:
         >>> Path("three.xyz").write_text("0 0 0\n1 0 0\n0 1 0\n")
@@ -121,10 +120,10 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
 
 
 def read_shape(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Mesh | Cloud:
-    """Read a mesh or a point cloud, as a PLY, OBJ or OFF file without faces is one; see `read_mesh` and `read_cloud`.
+    """Read a mesh or a point cloud, see `read_mesh` and `read_cloud`; a file without faces is a point cloud.
 
     Raises:
-        PointsetError: the file cannot be read as either.
+        PointsetError: the file can be read neither as a mesh nor as a point cloud.
     """
     path = Path(path)
     with naming(path, PointsetError):
@@ -138,8 +137,8 @@ def _read(path: Path, suffixes: Set[str], normals: bool = False, features: Seque
 
 
 def _checked(mesh: Mesh) -> Mesh:
-    """Return a mesh whose faces have an area, near the origin."""
-    if not any(_have_area(mesh.vertices[faces]) for faces in (mesh.faces[:1024], mesh.faces)):  # most often the first
+    """Return a mesh moved to the origin if it is far away; raise a MeshError if no face has an area."""
+    if not any(_have_area(mesh.vertices[faces]) for faces in (mesh.faces[:1024], mesh.faces)):  # few suffice for most
         raise MeshError(f"has no area: every face is degenerate, {len(mesh.faces):,} in all")
     corner = far_corner(mesh.vertices.min(axis=0), mesh.vertices.max(axis=0))
     if not corner.any():
@@ -155,7 +154,7 @@ def _have_area(triangles: np.ndarray) -> bool:
 
 
 def _cloud(path: Path, columns: Columns, normals: bool, features: Sequence[str]) -> Cloud:
-    """Return the cloud of columns by name, without points that have no position."""
+    """Return the cloud of these columns, without points that have no position."""
     if not len(columns["x"]):
         raise CloudError("expected a point cloud, found no point")
     wanted = ["normals", *features] if normals else features
@@ -168,13 +167,13 @@ def _cloud(path: Path, columns: Columns, normals: bool, features: Sequence[str])
         left_out = f"{(~placed).sum():,} of {len(table):,} points have no position and were left out"
         warnings.warn(f"{path}: {left_out}", stacklevel=3)
         table[~placed] = 0
-    require_finite(table)  # which names points as in the file
+    require_finite(table)  # before points are left out, so that errors number points as in the file
     start = 6 if normals else 3
     return require_cloud(table[placed, :start], table[placed, start:] if features else None)
 
 
 def _table(columns: Columns, names: Sequence[str]) -> np.ndarray:
-    """Return some columns float64 [n, names], integer colors as fractions."""
+    """Return the named columns as float64 [n, names], with integer colors scaled to the range from 0 to 1."""
     types = [columns[name].dtype for name in names]
     colors = {name for group in (*COLOR_COLUMNS, ("colors",)) if {*group} <= {*names} for name in group}
     with np.errstate(invalid="ignore"):  # a signalling NaN
@@ -184,5 +183,5 @@ def _table(columns: Columns, names: Sequence[str]) -> np.ndarray:
             most = 65535 if kind.itemsize == 2 else 255
             table[:, index] /= most
             if table[:, index].min() < 0 or table[:, index].max() > 1:
-                raise CloudError(f"has colors in whole numbers below 0 or above {most}: save them as fractions to 1")
+                raise CloudError(f"has colors in whole numbers below 0 or above {most}: save them as fractions of 1")
     return table

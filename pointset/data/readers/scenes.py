@@ -1,7 +1,7 @@
-"""Read files of several parts: GLB, glTF and 3MF by trimesh, DAE (Khronos, "COLLADA 1.4.1") by pycollada.
+"""Read files that may have several parts: GLB, glTF and 3MF by trimesh, DAE (Khronos, "COLLADA 1.4.1") by pycollada.
 
-trimesh (5.2) reads some glTF as another mesh: it is refused, or read with a warning; of DAE, it leaves out parts that a
-controller moves.
+trimesh (5.2) misreads some glTF files: these are corrected, refused or read with a warning. It is not used for DAE,
+because it leaves out parts that a controller moves.
 """
 
 import io
@@ -23,16 +23,16 @@ from pointset.errors import PointsetError, counted, one_line
 
 logging.getLogger("trimesh").addHandler(logging.NullHandler())  # else Python prints what trimesh logs
 _PACKED = ("KHR_draco_mesh_compression", "EXT_meshopt_compression", "KHR_meshopt_compression")
-"""Extensions of glTF without which positions cannot be read."""
+"""Extensions of glTF that compress positions, which trimesh does not read."""
 _FAN, _TRIANGLES = 6, 4
-"""Modes of a primitive; lower modes are points and lines."""
+"""Modes of a glTF primitive; modes below 4 are points and lines."""
 _LARGEST = {5120: 127, 5121: 255, 5122: 32767, 5123: 65535}
-"""The number that stands for 1 in normalised integers of a glTF, by their type."""
+"""The integer that stands for 1 in normalised positions of a glTF, by component type."""
 
 
 def read_scene(path: Path, features: Sequence[str] = ()) -> Mesh:
     """Return the triangles of all parts of a file, moved to their places in its scene; vertices are not merged."""
-    import trimesh  # takes half a second
+    import trimesh  # the import takes half a second
 
     content, name, suffix = path.read_bytes(), str(path), path.suffix.lower()
     if suffix == ".gltf":
@@ -61,7 +61,7 @@ def read_scene(path: Path, features: Sequence[str] = ()) -> Mesh:
 
 
 def _readable(document: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the JSON of a glTF as trimesh reads it right; refuse what it would leave out or misread."""
+    """Return the JSON of a glTF, changed so that trimesh reads it correctly; refuse what it would still misread."""
     accessors, nodes, meshes = (document.get(key, []) for key in ("accessors", "nodes", "meshes"))
     primitives = [primitive for mesh in meshes for primitive in mesh["primitives"]]
     modes = [primitive.get("mode", _TRIANGLES) for primitive in primitives]
@@ -86,7 +86,7 @@ def _readable(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _detach_skins(document: dict[str, Any]) -> None:
-    """Move meshes with a skin to the root, because their nodes do not place them."""
+    """Move meshes with a skin to the root, because glTF ignores the transforms of their nodes."""
     nodes = document.get("nodes", [])
     for node in [node for node in nodes if node.pop("skin", None) is not None and "mesh" in node]:
         for scene in document.get("scenes", []):
@@ -95,7 +95,7 @@ def _detach_skins(document: dict[str, Any]) -> None:
 
 
 def _move_scales_to_nodes(document: dict[str, Any]) -> None:
-    """Scale meshes of normalised integers by a further node, which trimesh applies."""
+    """Give meshes of normalised integers a further node with their scale, which trimesh applies only for nodes."""
     nodes, accessors = document.get("nodes", []), document.get("accessors", [])
     scales = {}
     for number, mesh in enumerate(document.get("meshes", [])):
@@ -114,8 +114,7 @@ def _move_scales_to_nodes(document: dict[str, Any]) -> None:
 def read_dae(path: Path, features: Sequence[str] = ()) -> Mesh:
     """Return the mesh of all polygons in the scene of a DAE file, with the upward axis that the file states.
 
-    A part that a skin moves stands as it was bound to it. Lines and parts that cannot be read are left out, with a
-    warning.
+    A part with a skin has its bind pose. Lines, and parts that cannot be read, are left out with a warning.
     """
     import collada  # an extra
 
@@ -123,7 +122,7 @@ def read_dae(path: Path, features: Sequence[str] = ()) -> Mesh:
     document = collada.Collada(io.BytesIO(content), ignore=[collada.common.DaeError])
     with warnings.catch_warnings(action="ignore", category=PendingDeprecationWarning):  # of numpy's matrices
         parts = [*document.scene.objects("geometry")]
-        for controller in document.scene.objects("controller"):  # a morph has a shape before it is applied
+        for controller in document.scene.objects("controller"):  # of a morph, the base shape is read
             is_skin = hasattr(controller, "skin")
             source = None if is_skin else controller.original.source_geometry
             parts.append(source.bind(controller.matrix, {}) if source else controller.geometry)
@@ -135,7 +134,7 @@ def read_dae(path: Path, features: Sequence[str] = ()) -> Mesh:
         reason = one_line(document.errors[0], 100)
         warnings.warn(f"{path}: {counted(len(document.errors), 'part')} cannot be read: {reason}", stacklevel=2)
     if lines:
-        warnings.warn(f"{path}: {lines:,} lines beside its polygons are left out", stacklevel=2)
+        warnings.warn(f"{path}: {lines:,} lines are left out, only polygons are read", stacklevel=2)
     if not faces:
         raise PointsetError("expected a mesh, found no triangles")
     firsts = np.cumsum([0, *(len(part.vertex) for part in faces)])

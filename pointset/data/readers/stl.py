@@ -1,4 +1,4 @@
-"""Read STL, binary and text. trimesh (5.2) reads text that is cut off as fewer triangles, without a warning."""
+"""Read binary and text STL files; trimesh (5.2) is not used, because it reads truncated text without a warning."""
 
 import re
 import warnings
@@ -19,9 +19,9 @@ _END = re.compile(rb"(?im)^[ \t]*end[ \t]?loop\b")
 
 
 def read_stl(path: Path, features: Sequence[str] = ()) -> Mesh:
-    """Return the mesh of an STL file: text if it has a line of a vertex, and not the size of a binary file.
+    """Return the mesh of an STL file, which is text if it has vertex lines and not the size of a binary file.
 
-    Of a binary file whose header counts no triangle, all are read.
+    If the header of a binary file declares no triangles, all triangles after it are read, with a warning.
     """
     content = path.read_bytes()
     count = int.from_bytes(content[_HEADER - 4 : _HEADER], "little")
@@ -42,7 +42,7 @@ def read_stl(path: Path, features: Sequence[str] = ()) -> Mesh:
 
 
 def _corners_of_text(path: Path, text: bytes) -> np.ndarray:
-    """Return coordinates [3 facets, 3] of lines of vertices, three before each end of a loop."""
+    """Return the coordinates [3 * facets, 3] in the vertex lines; each end of a loop must follow three of them."""
     corners, ends = [*_CORNER.finditer(text)], [match.start() for match in _END.finditer(text)]
     before = np.searchsorted([match.start() for match in corners], ends)
     wrong = np.flatnonzero(np.diff(before, prepend=0) != 3)

@@ -1,6 +1,6 @@
-"""Read points from .npy and .npz files, and from text: .xyz, .txt, .csv, .pts and others, as programs write them.
+"""Read points from .npy and .npz files, and from text: .xyz, .txt, .csv, .pts and others.
 
-A line of text is a point. The names of the columns, or the number of points, may come first. Numbers are separated by
+Each line of text is a point. The names of the columns or the number of points may come first. Numbers are separated by
 blanks, commas or semicolons; a comma is never a decimal point.
 """
 
@@ -31,9 +31,9 @@ from pointset.runs.files import require_unpackable
 
 POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
 NORMAL_KEYS = ("normals", "normal")
-"""Names of points and normals in an .npz file; the first name that is present is used."""
+"""Names of the arrays of points and of normals in an .npz file; the first name that is present is used."""
 FACE_KEYS = {"faces", "triangles"}
-"""Names of arrays that show that the vertices of an .npz file are those of a mesh."""
+"""Names of arrays that show that the vertices in an .npz file are those of a mesh."""
 NAMES_BY_SUFFIX = {
     (".xyzn", 6): [*AXES, *NORMAL_COLUMNS],
     (".xyzrgb", 6): [*AXES, *COLOR_COLUMNS[0]],
@@ -41,9 +41,9 @@ NAMES_BY_SUFFIX = {
     (".pts", 6): [*AXES, *COLOR_COLUMNS[0]],
     (".pts", 7): [*AXES, "intensity", *COLOR_COLUMNS[0]],
 }
-"""The columns of text files whose suffix and number of columns say what they are."""
+"""Names of the columns of text files, by the suffix of the file and the number of columns."""
 _FRACTION = re.compile(r"(?m)(^|,)-0,|,0\d")
-"""What whole numbers do not have: -0, and a zero before other digits."""
+"""Text that no whole number has: -0, or a zero before other digits."""
 _SEPARATOR = re.compile(r'"?sep=.?"?')
 """Excel's line that names the separator."""
 _COMMENT = re.compile(r"[ \t]*(#|//)")
@@ -59,7 +59,7 @@ def npy_columns(path: Path, features: Sequence[str]) -> Columns:
 
 
 def npz_columns(path: Path, features: Sequence[str]) -> Columns:
-    """Return the columns of the points in an .npz file; features are further columns, or arrays by their names."""
+    """Return the columns of the points in an .npz file; features are further columns, or arrays with their names."""
     with _pickles_refused(), np.load(path, allow_pickle=False) as arrays:
         require_unpackable(path, sum(info.file_size for info in arrays.zip.infolist()))
         is_mesh = not FACE_KEYS.isdisjoint(arrays.files)
@@ -79,7 +79,7 @@ def npz_columns(path: Path, features: Sequence[str]) -> Columns:
 
 @contextmanager
 def _pickles_refused() -> Iterator[None]:
-    """Raise one error for arrays of Python objects; numpy has several."""
+    """Raise the same error for all errors that numpy raises about arrays of Python objects."""
     try:
         yield
     except ValueError as error:
@@ -90,9 +90,9 @@ def _pickles_refused() -> Iterator[None]:
 
 
 def text_columns(path: Path, features: Sequence[str]) -> Columns:
-    """Return the columns of a text file, of which every line is a point, except for its header and comments."""
+    """Return the columns of a text file; each line is a point, except for the header and comments."""
     text = read_text(path)
-    lines = re.split(r"\r\n|\n|\r", text)  # no others
+    lines = re.split(r"\r\n|\n|\r", text)  # str.splitlines has further line ends
     names, count, first = _header(lines)
     if first == len(lines):
         raise PointsetError("expected a point cloud, found no point")
@@ -111,7 +111,7 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
         raise PointsetError(f"{found}: it is damaged")
     names = names or NAMES_BY_SUFFIX.get((path.suffix.lower(), width), [])
     if not names and mark == "," and _may_have_decimal_commas(table, text):
-        found = f"has {width} whole numbers in a line, or fewer with decimal commas"
+        found = f"has {width} whole numbers in a line, or fewer numbers with decimal commas"
         raise PointsetError(f"{found}: write decimal points, or name the columns in a first line")
     columns = dict(named_columns(names, table.T) if names else unnamed_columns(table, features))
     for group in COLOR_COLUMNS:
@@ -123,9 +123,9 @@ def text_columns(path: Path, features: Sequence[str]) -> Columns:
 def _numeric_columns(
     path: Path, lines: Sequence[str], mark: str, names: list[str]
 ) -> tuple[np.ndarray, list[str]] | None:
-    """Return the columns of numbers [n, columns] and their names, without others, such as labels; empty cells are NaN.
+    """Return the columns of numbers [n, columns] and their names; leave out other columns, such as labels.
 
-    None if a line has another number of cells.
+    Empty cells are NaN. None is returned if the number of cells in a line differs from the number of names.
     """
     rows = [row for row in csv.reader(lines, delimiter=mark) if row]
     if any(len(row) != len(names) for row in rows):
@@ -144,7 +144,7 @@ def _numeric_columns(
 
 
 def _may_have_decimal_commas(table: np.ndarray, text: str) -> bool:
-    """Return True if pairs of whole numbers could be the two parts of decimal numbers, as those of six columns."""
+    """Return True if pairs of columns of whole numbers could be decimal numbers with commas (6 columns as 3)."""
     if table.shape[1] < 6 or "." in text or (table[:, 1:6:2] < 0).any():
         return False
     return table.shape[1] == 6 or bool(_FRACTION.search(text))
@@ -157,7 +157,7 @@ def _columns(array: np.ndarray, features: Sequence[str]) -> Columns:
 
 
 def _feature_columns(name: str, array: np.ndarray, count: int) -> dict[str, np.ndarray]:
-    """Return the columns of a feature's array [n] or [n, f]."""
+    """Return the columns of the array [n] or [n, f] of a feature."""
     columns = array[:, None] if array.ndim == 1 else array
     fits = columns.ndim == 2 and len(columns) == count and (name != "normals" or columns.shape[1] == 3)
     if not fits or columns.dtype.kind not in "fiub":
@@ -167,9 +167,9 @@ def _feature_columns(name: str, array: np.ndarray, count: int) -> dict[str, np.n
 
 
 def _header(lines: Sequence[str]) -> tuple[list[str], int | None, int]:
-    """Names of columns and number of points, where the file says them, and the index of the first point's line.
+    """Return column names (empty if there are none), number of points (or None) and index of the first point's line.
 
-    Names in a comment count if they are as many as the words of the first point.
+    Names in a comment are used if there are as many of them as numbers in the first point's line.
     """
     names, remark, count = list[str](), list[str](), None
     for place, line in enumerate(lines):
@@ -185,7 +185,7 @@ def _header(lines: Sequence[str]) -> tuple[list[str], int | None, int]:
 
 
 def _words(line: str) -> list[str]:
-    """Split a line at semicolons, else at commas, else at blanks; quotes are removed."""
+    """Split a line at semicolons, else at commas, else at blanks, and remove quotes."""
     mark = _separator(line)
     return [word.strip(' \t"') for word in line.strip().removesuffix(mark or " ").split(mark)]
 
@@ -195,11 +195,11 @@ def _separator(line: str) -> str | None:
 
 
 def _numbers(lines: Sequence[str], mark: str | None, first: int) -> np.ndarray:
-    """Return the numbers float64 [lines, columns]; the lines begin at the index `first` of the file."""
+    """Return the numbers of the lines, float64 [lines, columns]; `first` is the index of the first line in the file."""
     text = "\n".join(lines)
     if "#" in text or "//" in text:
         text = _REMARK.sub("", text)
-    if mark is not None:  # quotes around numbers, and a separator at the end of a line
+    if mark is not None:  # remove quotes around numbers, and separators at the ends of lines
         text = re.sub(rf"{mark}[ \t]*$", "", text.replace('"', ""), flags=re.MULTILINE)
     try:
         return np.loadtxt(io.StringIO(text), np.float64, comments=None, delimiter=mark, ndmin=2)

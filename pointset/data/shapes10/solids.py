@@ -1,4 +1,4 @@
-"""The solids of which all objects of shapes10 consist, and the supports that all kinds of furniture share.
+"""The solids of which all objects of shapes10 consist, and the supports of furniture.
 
 Lengths are in metres, and z is up. A solid is a trimesh; an object is a list of solids, joined only at the end.
 """
@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 Solid = Any
 """A trimesh."""
 SECTIONS = 20
-"""Corners of a round cross-section, enough to look round at 1,000 points."""
+"""Number of corners of a round cross-section, which looks round at 1,000 points."""
 STYLES = ("legs", "round legs", "splayed", "panels", "sled", "pedestal")
 
 
 def board(width: float, depth: float, height: float, x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Solid:
-    """A box centred at x, y with its underside at z."""
-    from trimesh.creation import box  # takes half a second
+    """Return a box centred at x, y with its underside at z."""
+    from trimesh.creation import box  # the import takes half a second
 
     solid = box((width, depth, height))
     solid.apply_translation((x, y, z + height / 2))
@@ -28,14 +28,14 @@ def board(width: float, depth: float, height: float, x: float = 0.0, y: float = 
 
 
 def rod(start: ArrayLike, end: ArrayLike, radius: float, square: bool = False) -> Solid:
-    """A bar from one point to another, round or square."""
+    """Return a round or square bar from one point to another."""
     from trimesh.creation import cylinder
 
     return cylinder(radius, segment=(np.asarray(start, float), np.asarray(end, float)), sections=4 if square else 10)
 
 
 def turned(profile: Sequence[tuple[float, float]], z: float = 0.0) -> Solid:
-    """A solid of revolution about the z axis; the profile has pairs (radius, height above z)."""
+    """Return a solid of revolution about the z axis; the profile is a list of pairs (radius, height above z)."""
     from trimesh.creation import revolve
 
     solid = revolve(np.asarray(profile, float), sections=SECTIONS)
@@ -44,17 +44,17 @@ def turned(profile: Sequence[tuple[float, float]], z: float = 0.0) -> Solid:
 
 
 def disc(radius: float, height: float, z: float = 0.0) -> Solid:
-    """A flat cylinder with its underside at z."""
+    """Return a flat cylinder with its underside at z."""
     return turned([(0.0, 0.0), (radius, 0.0), (radius, height), (0.0, height)], z)
 
 
 def tube(path: Iterable[ArrayLike], radius: float) -> list[Solid]:
-    """A bent round bar through the points [k, 3]."""
+    """Return a bent round bar through the points [k, 3]."""
     return [rod(start, end, radius) for start, end in itertools.pairwise(path)]
 
 
 def support(rng: Generator, width: float, depth: float, height: float, styles: tuple[str, ...] = STYLES) -> list[Solid]:
-    """A random support of this height under a rectangle of this size."""
+    """Return a random support of this height under a rectangle of this size."""
     style = rng.choice(styles)
     if style == "panels":
         return panels(rng, width, depth, height)
@@ -68,7 +68,7 @@ def support(rng: Generator, width: float, depth: float, height: float, styles: t
 def legs(
     rng: Generator, width: float, depth: float, height: float, square: bool, splay: float, count: int = 4
 ) -> list[Solid]:
-    """Four legs at the corners, or another `count` on an ellipse; sometimes with stretchers between them."""
+    """Return four legs at the corners, or another `count` of legs on an ellipse; some are joined by stretchers."""
     radius = rng.uniform(0.012, 0.04) * (0.6 + 0.4 * max(width, depth))
     inset = radius + rng.uniform(0.0, 0.08) * min(width, depth)
     x, y = width / 2 - inset, depth / 2 - inset
@@ -88,7 +88,7 @@ def legs(
 
 
 def panels(rng: Generator, width: float, depth: float, height: float) -> list[Solid]:
-    """Two upright boards, sometimes joined by a rail."""
+    """Return two upright boards, some joined by a rail."""
     thickness = rng.uniform(0.02, 0.06)
     x = width / 2 - thickness / 2 - rng.uniform(0.0, 0.12) * width
     parts = [board(thickness, depth * rng.uniform(0.7, 1.0), height, side * x) for side in (-1, 1)]
@@ -98,7 +98,7 @@ def panels(rng: Generator, width: float, depth: float, height: float) -> list[So
 
 
 def sled(rng: Generator, width: float, depth: float, height: float) -> list[Solid]:
-    """Two frames of rods, with runners on the floor along the depth."""
+    """Return two frames of rods, with runners on the floor along the depth."""
     radius = rng.uniform(0.012, 0.025)
     x, y = width / 2 - radius - 0.05 * width, depth / 2 - radius
     corners = [(-y, height), (-y, radius), (y, radius), (y, height)]
@@ -106,7 +106,7 @@ def sled(rng: Generator, width: float, depth: float, height: float) -> list[Soli
 
 
 def pedestal(rng: Generator, size: float, height: float) -> list[Solid]:
-    """One column on a disc, a cone or a star of feet."""
+    """Return one column on a disc, a cone or a star of feet."""
     radius = rng.uniform(0.02, 0.06) * (0.5 + size)
     reach = size * rng.uniform(0.28, 0.48)
     column = rod((0, 0, 0.02), (0, 0, height), radius)

@@ -176,7 +176,7 @@ WITH_NAN[1, 3, 2] = np.nan
         (arrays(data=clouds(2)), "label"),
         (arrays(data=clouds(3), label=LABEL), "'label' must have 3 entries, one for each cloud, got 2"),
         (arrays(data=clouds(2)[..., :2], label=LABEL), r"floats \[N, P, 3\], got"),
-        (arrays(data=clouds(2), label=[[0], [-1]]), "labels must be counted from 0 to 2, .*, found -1 to 0"),
+        (arrays(data=clouds(2), label=[[0], [-1]]), "labels of 3 classes must be counted from 0 to 2, found -1 to 0"),
         (arrays(data=WITH_NAN, label=LABEL), "row 1 .*not finite"),
         (arrays(data=clouds(2).astype("f8") * 1e300, label=LABEL), "row 0 .*not finite"),
     ],
@@ -194,7 +194,7 @@ def test_labels_that_are_counted_from_one_are_refused_in_every_split(release):
         with h5py.File(path, "r+") as file:
             file["label"][...] += 1
     assert released_labels(release, "test").tolist() == [2, 1]  # might be right
-    with pytest.raises(PointsetError, match="labels must be counted from 0 to 2, as there are classes, found 1 to 3"):
+    with pytest.raises(PointsetError, match="labels of 3 classes must be counted from 0 to 2, found 1 to 3"):
         load_dataset(release, "test", points=7)
 
 

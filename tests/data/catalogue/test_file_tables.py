@@ -51,8 +51,8 @@ def test_rows_as_spreadsheets_write_them(content, tmp_path):
         ("", "it is empty"),
         ("file,label\nscans/b.ply,\n", "has no label"),
         ("file,label\nscans/b.ply,chair\nb,bed\n", "two different rows for 'scans/b.ply'"),
-        ("name,quality,species\nb,1,chair\n", "no column 'label': give one of 'quality', 'species' that name"),
-        ("file,label\nx.ply,chair\n", "names no file of .*: its first is 'x.ply'"),
+        ("name,quality,species\nb,1,chair\n", "no column 'label': rename one of 'quality', 'species' to it"),
+        ("file,label\nx.ply,chair\n", "names no file of .*: its first row has 'x.ply'"),
     ],
 )
 def test_tables_that_are_refused(text, words, tmp_path):
@@ -115,7 +115,7 @@ def test_rows_without_a_file_and_incomplete_splits_are_named(folder):
     with pytest.warns(UserWarning, match=r"table.csv: 1 row without a file in .*clouds: 99.npy"):
         list_folder(folder, labels=str(table))
     table.write_text("file,label,split\n0,a,train\n1,b,\n")
-    with pytest.raises(PointsetError, match=r"table.csv has no split for '1.npy': give all files one, or none"):
+    with pytest.raises(PointsetError, match=r"table.csv has no split for '1.npy': give all files a split, or none"):
         list_folder(folder, labels=str(table))
     table.write_text("file,label,split\n0,a,train\n1,b,holdout\n")
     with pytest.raises(PointsetError, match=r"split 'holdout' in table.csv is none of train, test, validation"):

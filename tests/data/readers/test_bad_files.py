@@ -30,7 +30,7 @@ BAD_OFF: list[tuple[bytes, int, str]] = [
     (OFF + b"3 0 1 2\n", 8, "2 faces, a line each, found the end of the file"),
     (OFF + b"3 0 1\n3 0 2 3\n", 7, "as many indices"),
     (OFF + b"3 0 1 2\n3 0 2 4\n", 8, "vertex indices from 0 to 3, found '3 0 2 4'"),
-    (OFF + b"0\n3 0 2 3\n", 7, "a number of vertices of a face"),
+    (OFF + b"0\n3 0 2 3\n", 7, "the number of corners of a face"),
     (OFF + b"3 0 1 2 0 0\n3 0 2 3\n", 7, "a color of 0, 1, 3 or 4 numbers"),
     (OFF.replace(b"\n", b"\r\n") + b"3 0 1 2\r\n3 0 2 9\r\n", 8, "vertex indices from 0 to 3"),
     (b"# a\n\nOFF # b\n# c\n1 1 0\n\n1 0 # 0\n3 0 0 0\n", 7, "found '1 0'"),

@@ -215,7 +215,7 @@ def test_a_dae_file_has_its_upward_axis_and_the_parts_that_a_controller_moves(up
     path.write_text(
         DAE.format(up=up, places="0 0 2 1,5 0 2 1,5 1 2 0 1 2" if raised == 2 else "0 2 0 1,5 2 0 1,5 2 1 0 2 1")
     )
-    with pytest.warns(UserWarning, match=r"a\.dae: 4 lines beside its polygons are left out"):
+    with pytest.warns(UserWarning, match=r"a\.dae: 4 lines are left out, only polygons are read"):
         mesh = read_mesh(path)
     assert (mesh.up, len(mesh.faces)) == (axis, 4)
     assert mesh.vertices[:, raised].tolist() == [2] * 8
