@@ -128,7 +128,7 @@ def cloud_of(points: Any, attention: AttentionMap | None) -> NDArray[np.float64]
 
 
 def clouds_of(shapes: Any, up: Up = "z") -> list[NDArray[np.float64]]:
-    """Return the clouds [n, 3] of any input of `model.predict`; files and meshes give 1,024 points with `up` up."""
+    """Return the clouds [n, 3] of an input of `model.predict`; files and meshes give 1,024 points, upward axis `up`."""
     if isinstance(shapes, PointSets):
         return [as_cloud(shapes[row][0][:, :3]) for row in range(len(shapes))]
     listed, turned = list_clouds(shapes, None, 3), np.array(UP_TO_Z[up])

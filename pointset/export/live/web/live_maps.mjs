@@ -62,7 +62,7 @@ export class LiveLayer extends Layer {
   }
 }
 
-/** The 16-bit code of a value, which is 1 for uniform attention; only the value 0 has code 0. */
+/** The 16-bit code of a weight relative to uniform attention; only the weight 0 has code 0. */
 export function codeOf(value) {
   if (!(value > 0)) return 0;
   const share = (Math.log2(value) - LOW) / (HIGH - LOW);
