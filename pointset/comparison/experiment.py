@@ -119,8 +119,8 @@ class Experiment:
             models: names, tables with a name and options, or entries.
             model: options shared by all models.
             recipe: training recipe of all runs.
-            published: published values, by label and then by set size or metric name; each value is [mean, standard
-                deviation, number of runs].
+            published: published values, by label and then by set size or metric name, as [mean, standard deviation,
+                number of runs].
             fields: values of `seeds`, `threads` and `title`.
 
         Returns:
@@ -227,7 +227,7 @@ def _published(task: Task, label: str, rows: Mapping[Any, Sequence[Any]]) -> dic
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """Return an error message about an unknown key, which suggests the nearest known key."""
+    """Return an error message about an unknown key that suggests the nearest one."""
     return f"{quoted(key)} is unknown: did you mean {closest_spelling(key, known)}? Known: {', '.join(known)}"
 
 

@@ -16,8 +16,7 @@ With few runs, v can be too small by chance, and the test would find too many di
 the minimum degrees of freedom, min(S_a, S_b) - 1, and v is at least half of its median over all models. The p-values
 and intervals hold for all pairs jointly, by the studentised range of all models (Games and Howell 1976, "Pairwise
 multiple comparison procedures with unequal n's and/or variances"). In simulations with equally good models and equal
-numbers of seeds, at most 5 % of the tables have a significant difference; see scripts/experiments/levels.py, which also
-has other rules.
+numbers of seeds, at most 5 % of the tables have a significant difference (scripts/experiments/levels.py).
 
 A model that gives the same answers in all runs, or that is named as deterministic, has no variance over seeds. If only
 one model varies, the critical value is the mean of the critical values of both parts, weighted by their variances
@@ -158,8 +157,7 @@ def crossed_estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " it
     over_seeds = sum(spread.over_seeds / spread.seeds for spread in varying)
     over_items = float(item_values.var(ddof=1)) / items if items > 1 else 0.0
     if items > 1:
-        # At least the change by one more item against the difference: with few items, the test is as weak as a sign
-        # test.
+        # The error is at least the effect of one more item that contradicts the difference, as in a sign test.
         against = (1 + abs(float(item_values.mean()))) * max(spread.step for spread in spreads)
         over_items = max(over_items, against**2)
     doubled = sum(spread.residual / spread.seeds for spread in varying) / items
@@ -224,7 +222,7 @@ def range_logs(models: int, level: float) -> tuple[float, ...]:
 
 
 def range_p_values(estimates: Sequence[Estimate], models: int) -> list[float]:
-    """Return joint p-values of all pairs: by Student's t for two models, else by the studentised range."""
+    """Return joint p-values: by Student's t for two models, else by the studentised range."""
     from scipy.stats import studentized_range
 
     if models < 3:

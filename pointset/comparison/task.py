@@ -142,8 +142,7 @@ class Task:
     used_options: Callable[[str], set[str]]
     """Return the fields of `ModelOptions` that a model is built from."""
     build: Callable[[str, ModelOptions, int, Size], nn.Module]
-    """Build an untrained model from name, options, seed and set size; it is called as `model(X [B, n, d], mask or
-    None)`."""
+    """Build an untrained model from name, options, seed and set size, called as `model(X [B, n, d], mask or None)`."""
     prepare: Callable[[Size, Recipe, bool], dict[str, Any]]
     """Prepare and describe the sets of a size, with a progress bar if True; an unsuitable recipe raises a
     PointsetError."""
@@ -160,7 +159,7 @@ class Task:
     tables: Callable[[Path, Mapping[str, Any]], dict[str, list[dict[str, Any]]]] = _no_tables
     """Return rows of further CSV files, by file name, from a run's folder and the columns that identify the run."""
     sections: Callable[[Results], Iterator[Section]]
-    """Yield the task's own sections of the report for one size, which follow those on pairs and costs."""
+    """Yield the task's own sections of the report for one size."""
     notes: Callable[[], Sequence[str]] = tuple
     """Return sentences about the data for a command to print, for example about leakage."""
 
