@@ -1,4 +1,4 @@
-"""The training loop, objectives, optimizers and checkpoints, in one process or several."""
+"""The training loop, objectives, optimizers and checkpoints, for one or several processes."""
 
 from pointset.lazy import attach
 

@@ -1,11 +1,11 @@
-"""The result of a training, and runs on disk: folders that are complete at every moment, also after a kill.
+"""The result of a training, and the folder of a run, whose files are complete at any time, also after a kill.
 
     run.json            the description of the run: model, recipe, data, versions (written first)
     history.jsonl       one line per finished epoch
     checkpoint.pt       everything needed to continue after the last finished epoch
     model.safetensors   the trained weights (written last: it marks the run as finished)
 
-Files are written beside their place, flushed to the disk and renamed into it.
+Each file is written under a temporary name in the same folder, flushed to disk, and renamed.
 """
 
 import io
@@ -40,32 +40,32 @@ Weights = dict[str, Tensor]
 
 CHECKPOINT = "checkpoint.pt"
 DECISIVE = ("model", "data", "recipe", "seed", "loss", "optimizer", "validation", "frozen", "initial_weights")
-"""Keys of run.json that must agree when a run is resumed; the others are for the record."""
+"""Keys of run.json that must be equal when a run is resumed. Other keys are information."""
 Callback = Callable[[EpochRow], object]
-"""Called with each row of the history; True stops the run."""
+"""A function that is called with each row of the history. If it returns True, the run stops."""
 
 
 @dataclass
 class Checkpoint:
-    """State of a training run after some epochs, or before the first."""
+    """State of a training run before the first epoch or after any epoch."""
 
     weights: Weights
     optimizer: dict[str, Any]
     history: list[EpochRow] = field(default_factory=list)
     best: Weights | None = None
-    """Weights of the best validation accuracy so far, under early stopping."""
+    """Weights with the best validation accuracy so far; None without early stopping."""
     finished: bool = False
-    """True if the weights are those that were trained."""
+    """True if the training is complete."""
 
     def as_bytes(self) -> bytes:
-        """Return the state as a file for `of`."""
+        """Return the state as the content of a file, for `of`."""
         content = io.BytesIO()
         torch.save(vars(self) | {"history": json.dumps(self.history)}, content)
         return content.getvalue()
 
     @classmethod
     def of(cls, content: bytes) -> Self:
-        """Return the state in a file, on the CPU; nothing in it is executed."""
+        """Return the state from the content of a file, on the CPU, without executing code in it."""
         state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         return cls(**state | {"history": _checked(json.loads(state["history"]))})
 
@@ -82,22 +82,22 @@ class RunFolder:
         self.path = path
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keep other processes from training in this folder."""
+        """Lock the folder, so that no other process trains in it."""
         busy = f"another process is training in {self.path}: wait for it, or give another folder"
         return locked(self.path / ".lock", busy)
 
     def describe(self, description: dict[str, Any]) -> None:
-        """Write run.json unless an epoch is finished; then check that the existing one describes the same run."""
+        """Write run.json if no epoch is finished; otherwise check that the existing file describes the same run."""
         file = self.path / "run.json"
         if not self.finished and not self._checkpoint.exists():
             file.unlink(missing_ok=True)
         elif not file.exists():
             raise PointsetError(
-                f"{file} is missing, which describes what was trained there: restore it from a copy, or train in "
+                f"{file} is missing, which describes the run in this folder: restore it from a copy, or train in "
                 "another folder"
             )
         if self.finished and description.get("initial_weights") == weight_number(self.weights()):
-            # The model was trained in this folder, as when a cell of a notebook is run again.
+            # The model has the weights of this run, for example if a cell of a notebook is run again.
             description = description | {"initial_weights": self.description().get("initial_weights")}
         write_or_compare(file, description, DECISIVE, "run")
 
@@ -111,7 +111,7 @@ class RunFolder:
         return (self.path / WEIGHTS).exists()
 
     def history(self) -> list[EpochRow]:
-        """Return the finished epochs."""
+        """Return the rows of the finished epochs."""
 
         def parse(content: bytes) -> list[EpochRow]:
             return _checked([json.loads(line) for line in content.splitlines()])
@@ -119,7 +119,7 @@ class RunFolder:
         return records.parse(self.path / "history.jsonl", parse, "the history of a run", remedy_of(self.path))
 
     def history_if_any(self) -> list[EpochRow]:
-        """Return the finished epochs; none if their file is missing."""
+        """Return the rows of the finished epochs, or no rows if their file is missing."""
         return self.history() if (self.path / "history.jsonl").exists() else []
 
     def fitted(self, model: nn.Module, recipe: Recipe) -> "Fitted":
@@ -128,20 +128,20 @@ class RunFolder:
         return make_fitted(model, self.history(), recipe)
 
     def enter(self, description: dict[str, Any], begun: Checkpoint) -> Checkpoint:
-        """Describe the run, or check that it is the same; return its state. `begun` is the state before any step."""
+        """Write or compare run.json, and return the state of the run; `begun` is the state before the first step."""
         self.describe(description)
         if self.finished:
-            self._checkpoint.unlink(missing_ok=True)  # of a process that was killed while it finished the run
+            self._checkpoint.unlink(missing_ok=True)  # left if a process was killed while it finished the run
             return replace(begun, weights=self.weights(), history=self.history(), finished=True)
         return self.load() or begun
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Write the checkpoint in the place of the one before it."""
+        """Write the checkpoint, which replaces the previous checkpoint, and the history."""
         records.write(self._checkpoint, checkpoint.as_bytes())
         self.write_history(checkpoint.history)
 
     def load(self) -> Checkpoint | None:
-        """Return the checkpoint, or None."""
+        """Return the checkpoint if there is one, and write its history."""
         if not self._checkpoint.exists():
             return None
         remedy = f"delete {self._checkpoint} and run the same training again from the beginning"
@@ -150,7 +150,7 @@ class RunFolder:
         return checkpoint
 
     def finish(self, weights: Weights) -> None:
-        """Write the trained weights, which marks the run as finished."""
+        """Write the trained weights, which mark the run as finished."""
         content = save_tensors({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()})
         records.write(self.path / WEIGHTS, content)
         self._checkpoint.unlink(missing_ok=True)
@@ -170,7 +170,7 @@ class RunFolder:
 
 
 def _checked(rows: Any) -> list[EpochRow]:
-    """Return the rows of a history, whose values are numbers; a ValueError if they are not those of epochs 1, 2, ..."""
+    """Return the rows of a history; an error unless all values are numbers and the epochs are 1, 2, ..."""
     history = msgspec.convert(rows, list[dict[str, float | bool]])
     if [row.get("epoch") for row in history] != [*range(1, len(history) + 1)]:
         raise ValueError("its lines are not those of epochs 1, 2, ...")
@@ -184,14 +184,14 @@ class Fitted:
     model: nn.Module
     """The given model, now trained, in evaluation mode."""
     history: list[EpochRow]
-    """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (of training, including data, without
-    validation), on a CPU processor_seconds, and validation_accuracy if there is a validation split.
-    `stopped` is True in the row after which a callback ended the run."""
+    """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (wall time of data loading and training, without
+    validation), processor_seconds (CPU time, on a CPU only), and validation_accuracy if there is a validation split.
+    If a callback ended the run, `stopped` is True in the last row."""
     best_epoch: int
-    """The epoch whose weights the model has: the last, or the best on validation under early stopping."""
+    """The epoch whose weights the model has: the last, or with early stopping that of the best validation accuracy."""
 
     def __repr__(self) -> str:
-        """One line with the model, the number of epochs and the last accuracies."""
+        """Return one line with the model, the number of epochs and the last accuracies."""
         count, last = len(self.history), self.history[-1] if self.history else {}
         columns = {"accuracy": "training accuracy", "validation_accuracy": "validation accuracy"}
         words = [f", {words} {100 * last[name]:.1f} %" for name, words in columns.items() if name in last]
@@ -200,12 +200,12 @@ class Fitted:
 
     @property
     def seconds(self) -> float:
-        """Return the time of the epochs."""
+        """Return the wall time of all epochs in seconds."""
         return float(sum(row["seconds"] for row in self.history))
 
     @property
     def work(self) -> float:
-        """Return the CPU time in seconds, or on a GPU the wall time."""
+        """Return the CPU time of all epochs in seconds, or on a GPU their wall time."""
         return float(sum(row["processor_seconds" if "processor_seconds" in row else "seconds"] for row in self.history))
 
 
@@ -222,12 +222,12 @@ def best_epoch(history: list[EpochRow]) -> int:
 
 
 def preparation_of(train: PointSets, recipe: Recipe) -> Preparation:
-    """Return the preparation of training for other shapes; with thinned clouds, it warns of fewer points."""
+    """Return the preparation for other shapes; after training on thinned clouds, it warns at fewer points only."""
     return replace(train.preparation, least=2 * THINNEST) if "thin" in recipe.augment else train.preparation
 
 
 def describe_run(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) -> dict[str, Any]:
-    """Describe a run of one process completely, so that it can be repeated."""
+    """Return a description of a run in one process, from which the run can be repeated."""
     prepared = replace(preparation_of(train, recipe), local_features=getattr(model, "local_features", "none"))
     data = train.describe() | {"preparation": prepared.as_dict()}
     return {
@@ -242,7 +242,7 @@ def describe_run(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) 
 
 
 def initial_state(model: nn.Module) -> dict[str, Any]:
-    """Describe the weights of a model for run.json; a PointsetError if no parameter can be trained."""
+    """Return a description of a model's weights for run.json; a PointsetError if no parameter can be trained."""
     frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
     if len(frozen) == len(list(model.parameters())):
         raise PointsetError("all parameters of the model are frozen: set requires_grad of those to train to True")
@@ -250,9 +250,9 @@ def initial_state(model: nn.Module) -> dict[str, Any]:
 
 
 def weight_number(weights: Weights) -> float:
-    """Return a number that other weights hardly have: their product with a fixed vector, divided by their norm.
+    """Return a number that identifies weights: their product with a fixed vector, divided by their norm.
 
-    It has three decimals, because machines round random numbers differently.
+    The number is rounded to three decimals, because rounding errors of initial weights differ between machines.
     """
     tensors = [weights[name] for name in sorted(weights) if weights[name].is_floating_point()]
     whole = torch.cat([torch.ones(1).double(), *(tensor.detach().flatten().cpu().double() for tensor in tensors)])

@@ -1,4 +1,4 @@
-"""Clouds and errors as scikit-learn's tools expect them, and embeddings of clouds as a transformer."""
+"""Point clouds and errors in the types that scikit-learn expects, and embeddings of clouds as a transformer."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,13 +26,13 @@ from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.models import create_model, load_model
 
 SHAPE_KINDS = str | Path | Mesh | Cloud
-"""What a model prepares itself."""
+"""Types that a model prepares itself."""
 FILE_POINTS = 1024
-"""Points of a file of which classical features are computed."""
+"""Number of points of a file from which classical features are computed."""
 
 
 def clouds_of(X: Any) -> Any:
-    """Return an array or a tensor [N, n, d] itself, or the clouds and files of a list or an array of objects."""
+    """Return an array or a tensor [N, n, d] unchanged; of a list or an object array, a list of its clouds and files."""
     if isinstance(X, np.ndarray | Tensor) and X.ndim == 3:
         return X
     if not isinstance(X, Sequence | np.ndarray) or isinstance(X, str | bytes) or getattr(X, "ndim", 1) != 1:
@@ -42,7 +42,7 @@ def clouds_of(X: Any) -> Any:
 
 
 def coordinates_of(shape: SHAPE_KINDS, points: int = FILE_POINTS) -> np.ndarray:
-    """Return the coordinates [n, 3] of a file, mesh or cloud, of at most so many points, in its own unit."""
+    """Return the coordinates [n, 3] of a file, mesh or cloud in its own unit, with n <= `points`."""
     return prepare(shape, Preparation(points=points, normalize="none")).raw
 
 
@@ -71,14 +71,14 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
     """Embeddings of a trained model, or classical features, for pipelines: one feature vector per cloud or file.
 
     Args:
-        model: the folder of a run, or the name of a pretrained model. Or the features of the baselines: "features",
-            "surface", "embedding" (of four pretrained models), or "size", which all others remove: the log of a cloud's
-            root mean square radius; or several of these, such as "features+surface+size".
+        model: the folder of a run, or the name of a pretrained model. Or features of the baselines: "features",
+            "surface", "embedding" (of four pretrained models), "size" (the log of the root mean square radius of a
+            cloud, on which the other features do not depend), or several of these, such as "features+surface+size".
         device: see `pointset.fit`.
 
     Attributes:
-        model_: the trained model, or the baseline that computes the features; None for the size alone.
-        n_features_in_: numbers per point.
+        model_: the trained model, or the baseline that computes the features; None for "size" alone.
+        n_features_in_: number of values per point.
 
     Example:
         >>> from sklearn.pipeline import make_pipeline
@@ -95,7 +95,7 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
         """Load the model; X is not used.
 
         Raises:
-            InputError: the model does not exist; a PointsetError and a ValueError.
+            InputError: the model does not exist. It is both a PointsetError and a ValueError.
         """
         rows = [name for name in str(self.model).split("+") if name != "size"]
         baseline = f"{'+'.join(rows)}-svm"
@@ -113,17 +113,19 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return embeddings float32 [N, d] of clouds [N, n, 3] or a list of clouds or files; see `Classifier.embed`.
+        """Return embeddings, float32 [N, d], of clouds [N, n, 3] or of a list of clouds or files.
+
+        See `Classifier.embed`.
 
         Raises:
-            NotFittedError: before `fit`.
-            InputError: X is something else than N clouds.
+            NotFittedError: `fit` was not called.
+            InputError: X does not consist of clouds or files.
         """
         check_is_fitted(self, "model_")
         return self._rows(X)
 
     @property
-    def _n_features_out(self) -> int:  # the length of a row is that of any cloud
+    def _n_features_out(self) -> int:  # the same for every cloud
         return self._rows(np.random.default_rng(0).random((1, 1024, self.n_features_in_))).shape[1]
 
     def _rows(self, X: Any) -> np.ndarray:
@@ -145,7 +147,7 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
         if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
             raise InputError(f"cloud {index}: points must be [n, {self.n_features_in_}], got {described(cloud)}")
         try:
-            require_cloud(rows[:, :3])  # also what has a size alone
+            require_cloud(rows[:, :3])  # needed if "size" is the only feature
         except PointsetError as error:
             raise InputError(f"cloud {index}: {error}") from error
         return rows
@@ -153,5 +155,5 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
-        tags.no_validation = True  # `fit` looks at no X
+        tags.no_validation = True  # `fit` does not use X
         return tags

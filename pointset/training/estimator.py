@@ -39,38 +39,38 @@ from pointset.zoo.predicting import predict, prepared_batches
 from pointset.zoo.pretrained import list_pretrained
 
 NESTED: dict[str, type[Recipe | ModelOptions]] = {"recipe": Recipe, "options": ModelOptions}
-"""Parameters whose fields are parameters, too, such as recipe__epochs."""
+"""Parameters whose fields are also parameters, such as recipe__epochs."""
 
 
 class PointSetClassifier(ClassifierMixin, CloudEstimator):
     """A classifier of point sets for scikit-learn: a network or a baseline by its name.
 
-    X is an array or a tensor [N, n, d], or N clouds [n_i, d] of several sizes as a list or an array of objects. The
-    first three numbers of a point are its coordinates, in any unit: they are normalised here. y has N labels of any
-    kind.
+    X is an array or a tensor [N, n, d], or a list or an object array of N clouds [n_i, d] of different sizes. The first
+    three values of a point are its coordinates, in any unit: the classifier normalises them. y has N labels of any
+    type.
 
     Args:
-        model: a name of `list_models`, such as "isab16-pma"; a baseline, such as "features+surface-svm", which is
-            fitted within seconds and reads coordinates alone; or a pretrained model of `list_pretrained`, which is
+        model: a name in `list_models()`, such as "isab16-pma"; a baseline, such as "features+surface-svm", which is
+            fitted in seconds and uses coordinates only; or a pretrained model in `list_pretrained()`, which is
             fine-tuned with `transfer_recipe` and the fields of `recipe` that differ from the defaults.
-        points: of each set: every epoch draws other points from each cloud, and a prediction takes a fixed choice. None
-            takes all.
-        normalize: of each cloud; see `DataOptions`.
+        points: number of points per set. Training draws new points from each cloud in every epoch; predictions use a
+            fixed subset. None uses all points.
+        normalize: normalisation of each cloud; see `DataOptions`.
         device: "auto" uses a GPU if there is one; otherwise a torch device name.
-        random_state: of the weights, of all that is drawn in training, and of the validation split: a seed, a
-            RandomState, or None for numpy's global one.
-        recipe: how a network is trained. Its fields are parameters, too, as in `set_params(recipe__epochs=20)` and in
-            grids. Early stopping: `Recipe(validation=0.1, patience=10)`.
-        options: how a network is built, likewise, such as `options__dim`.
+        random_state: source of the initial weights, of random numbers in training, and of the validation split: a seed,
+            a RandomState, or None for numpy's global one.
+        recipe: how a network is trained. The fields are also parameters, as in `set_params(recipe__epochs=20)` or in a
+            grid. For early stopping, use `Recipe(validation=0.1, patience=10)`.
+        options: how a network is built. The fields are also parameters, such as `options__dim`.
 
-    On cores that other programs use too, set OMP_WAIT_POLICY=PASSIVE before Python starts: waiting threads then sleep.
+    If other programs use the same cores, set OMP_WAIT_POLICY=PASSIVE before Python starts, so waiting threads sleep.
 
     Attributes:
-        classes_: the labels, sorted; columns of `predict_proba` are in this order.
-        n_features_in_: numbers per point.
-        model_: the trained model of the zoo, for `attention_maps` and whatever else takes one.
+        classes_: the sorted labels; the columns of `predict_proba` have the same order.
+        n_features_in_: number of values per point.
+        model_: the trained model of the zoo, for `attention_maps` and other functions.
         history_: one row for each epoch; see `Fitted`.
-        n_iter_: epochs that were trained.
+        n_iter_: number of trained epochs.
 
     Example:
         >>> recipe, options = pointset.Recipe(epochs=2), pointset.ModelOptions(dim=16)
@@ -129,12 +129,14 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         """Train from the beginning.
 
         Args:
-            X: N clouds, or files of clouds or meshes, of whose points at most 1,024 are used, or `points` if more.
+            X: N clouds, or files of clouds or meshes. From a file, at most 1,024 points are used, or `points` if this
+                is larger.
             y: N labels.
-            groups: N names or numbers of groups, such as views of one object: the validation split keeps them together.
+            groups: N names or numbers of groups, such as views of one object. The validation split never splits a
+                group.
 
         Raises:
-            InputError: X or y is not what the class describes, or an option is wrong; also a ValueError.
+            InputError: X or y is not as described for the class, or an option is wrong. It is also a ValueError.
         """
         labels = _labels(y)
         classes = np.unique(labels)
@@ -165,7 +167,8 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         """Return probabilities float64 [N, classes], in the order of `classes_`.
 
         Raises:
-            NotFittedError, InputError: before `fit`, or X is not N clouds.
+            NotFittedError: `fit` was not called.
+            InputError: X does not consist of clouds or files.
         """
         check_is_fitted(self, "model_")
         with value_errors():
@@ -173,7 +176,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
             return predict(model, prepared_batches(model, clouds_of(X))).probabilities
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable label of each cloud [N], of `classes_`; errors as for `predict_proba`."""
+        """Return the most probable label of each cloud, [N]; errors as for `predict_proba`."""
         indices = self.predict_proba(X).argmax(axis=1)
         return self.classes_[indices]
 
@@ -193,7 +196,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         return fit(create_for(sets, self.model, options, seed=seed), sets, recipe, seed=seed, progress=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state with the weights on the CPU: the file may be read on a machine without this device."""
+        """Return the state with the weights on the CPU, so that it can be loaded on a machine without this device."""
         state = super().__getstate__()
         if "model_" in state:
             state = state | {"model_": copy.deepcopy(state["model_"]).cpu()}
@@ -201,7 +204,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
 
 
 def _labels(y: Any) -> np.ndarray:
-    """Return labels [N] of any kind that has classes."""
+    """Return the checked labels [N]."""
     with value_errors():
         if y is None:
             raise InputError("PointSetClassifier requires y to be passed, but the target y is None")

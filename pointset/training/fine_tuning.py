@@ -1,4 +1,4 @@
-"""A network for a user's shapes: its recipe, its pretrained weights, and the plan of its training in a budget."""
+"""A network for a user's shapes: recipe, pretrained weights, and the number of steps that a budget allows."""
 
 import dataclasses
 import math
@@ -23,7 +23,7 @@ from pointset.zoo.options import ModelOptions
 from pointset.zoo.pretrained import ANY_POSE
 
 BUDGET = 120.0
-"""CPU seconds."""
+"""Default budget in CPU seconds."""
 NETWORK_MODEL = "dumlp16-max+dumlp16"
 STARTING_MODEL = f"{NETWORK_MODEL}.modelnet40-1024"
 NORMED = AttentionOptions(norm="batch")
@@ -35,17 +35,17 @@ RECIPE = Recipe(
     weight_decay=0.05,
     augment=("stretch-wide", "shift-wide", "jitter"),
 )
-"""Of the network; the number of steps depends on the shapes alone. See scripts/experiments/NOTES.md."""
+"""Recipe of the network; `transfer_recipe` adds the number of steps. See scripts/experiments/NOTES.md."""
 FEWEST_STEPS, LEAST_STEPS, EPOCHS = 100, 600, 24
-"""Fewer steps are not worth their time; steps for a small folder; epochs for a large one."""
+"""Minimum number of steps to train a network at all; steps for a small folder; epochs for a large folder."""
 
 
 def transfer_recipe(train: PointSets, **changes: Any) -> Recipe:
     """Return the recipe with which `select_model` fine-tunes its network: 24 epochs, and at least 600 steps.
 
     Args:
-        train: the training sets, on whose number the steps depend.
-        changes: fields of `Recipe` with other values.
+        train: the training sets; their number sets the number of steps.
+        changes: fields of `Recipe` that replace those of the recipe.
 
     Returns:
         The recipe, for `fit`.
@@ -64,7 +64,7 @@ def transfer_recipe(train: PointSets, **changes: Any) -> Recipe:
 
 
 def new_network(train: PointSets, seed: int) -> nn.Module:
-    """Return a network with local features to train: with pretrained weights if points are coordinates alone."""
+    """Return a network with local features: pretrained if points have coordinates only, otherwise untrained."""
     about = train.options.normalize in ABOUT
     if train.inputs == 3:
         return create_for(train, ANY_POSE if about else STARTING_MODEL, seed=seed)
@@ -74,27 +74,27 @@ def new_network(train: PointSets, seed: int) -> nn.Module:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The number of steps of the network, and of its folds."""
+    """Numbers of steps and of cross-validation folds of the network."""
 
     steps: Annotated[int, Meta(ge=0)]
-    """0 for no network."""
+    """0 means that no network is trained."""
     folds: Annotated[int, Meta(ge=1, le=FOLDS)]
     needed: float = 0.0
-    """CPU seconds of budget for all steps on one fold; 0 if they are unknown."""
+    """Budget in CPU seconds that is enough for all steps with one fold; 0 if it is unknown."""
     seconds: float = 0.0
-    """CPU seconds that the plan took."""
+    """CPU seconds that making the plan took."""
 
     @classmethod
     def within(cls, budget: float, spent: float, train: PointSets, seed: int) -> Self:
-        """Return the plan for the rest of a budget, by the time of some steps.
+        """Return the plan for the rest of a budget, from the measured time of a few steps.
 
-        The network is fitted to all shapes in the end. The number of steps depends on the shapes; the budget only cuts:
-        folds, half of the steps, the network.
+        The plan includes the final fit to all shapes. The number of steps depends on the shapes. For a small budget,
+        first the number of folds is reduced, then the number of steps is halved, then no network is trained.
         """
         began, seconds = time.process_time(), []
-        for steps in (1, 1, 9):  # the first computes what is cached, such as the local features
+        for steps in (1, 1, 9):  # the first one fills caches, such as that of local features
             start = time.process_time()
-            with warnings.catch_warnings(action="ignore"):  # so few steps end at chance
+            with warnings.catch_warnings(action="ignore"):  # after so few steps, the accuracy is at chance
                 fit(new_network(train, seed), train, transfer_recipe(train, steps=steps), seed=seed, progress=False)
             seconds.append(time.process_time() - start)
         step = max((seconds[2] - seconds[1]) / 8, 1e-4)
@@ -103,7 +103,7 @@ class Plan:
         whole = transfer_recipe(train).steps or 0
         plans = [(steps, folds) for steps in (whole, whole // 2) for folds in (FOLDS, 3, 2, 1)]
         affordable = (plan for plan in plans if spent + plan[0] * (plan[1] + 1) * step <= budget)
-        # The usual budget pays for half of the steps on any machine: the time of a step depends on its other work.
+        # The default budget allows half of the steps on any machine: the time of a step depends on other programs.
         steps, folds = next(affordable, plans[-1] if budget >= BUDGET else (0, 1))
         return cls(steps, folds, round(spent + 2 * whole * step, 1), round(took, 3))
 
@@ -119,7 +119,7 @@ class Plan:
         return self.steps >= FEWEST_STEPS
 
     def cut(self, budget: float, train: PointSets) -> str:
-        """Return what the budget cut, as the end of a sentence; empty if nothing but folds."""
+        """Return the end of a sentence on steps that the budget did not allow; empty if all steps are done."""
         whole = transfer_recipe(train).steps or 0
         if self.steps >= whole:
             return ""

@@ -1,9 +1,9 @@
 """The training loop, for classifiers of point sets and for the set problems of `pointset.tasks`.
 
-All randomness in epoch e comes from (seed, e): order, subsets and augmentation from the batches' own generator, dropout
-from torch's generator, which is seeded for the epoch and restored after it. On a CPU, with the same number of threads,
-a run that was killed and resumed gives the same numbers to the last bit as an uninterrupted one.
-An `Objective` defines the training sets and the loss; `pointset.training.processes` covers several processes.
+All random numbers of epoch e depend on (seed, e) only. Order, subsets and augmentation have their own generator.
+Dropout uses torch's generator, which is seeded for the epoch and restored afterwards. On a CPU, with the same number of
+threads, a run that was killed and resumed gives bitwise the same results as an uninterrupted run.
+An `Objective` defines the training sets and the loss. For several processes, see `pointset.training.processes`.
 """
 
 import math
@@ -44,7 +44,7 @@ from pointset.training.recipe import Recipe
 
 
 class Training:
-    """The training of a model on any objective, and its state between epochs; see `fit`."""
+    """The training of a model with an objective, and its state between epochs; see `fit`."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Training:
         self.folder: RunFolder | None = None
 
     def fit(self, run: str | Path | None, description: Callable[[], dict[str, Any]], progress: bool) -> Fitted:
-        """Train to the end, from the state of the folder `run`, whose run.json is `description`."""
+        """Train to the end, from the saved state in the folder `run`; `description` returns the content of run.json."""
         with ExitStack() as held:
 
             def enter_folder() -> Checkpoint:
@@ -90,7 +90,7 @@ class Training:
         return make_fitted(self.model, self.history, self.recipe)
 
     def _state(self) -> Checkpoint:
-        """The state, whose tensors change with further steps."""
+        """Return the state; its tensors can change in later steps."""
         weights = {name: tensor.cpu() for name, tensor in self.model.state_dict().items()}
         return Checkpoint(weights, self.optimizer.state_dict(), self.history, self.best)
 
@@ -107,7 +107,7 @@ class Training:
         self.processes.from_main(self._finish)
 
     def _epoch(self, epoch: int, bar: Any) -> None:
-        """Train, validate and save."""
+        """Train for one epoch, validate and save."""
         start, busy = time.perf_counter(), time.process_time()
         row: EpochRow = {"epoch": epoch + 1, **self._train_epoch(epoch, bar)}
         row["seconds"] = round(time.perf_counter() - start, 3)
@@ -120,7 +120,7 @@ class Training:
 
     def _train_epoch(self, epoch: int, bar: Any) -> dict[str, float]:
         recipe, per_epoch = self.recipe, self.objective.steps_per_epoch
-        parameters = list(self.model.train().parameters())  # listed once: it takes a while
+        parameters = list(self.model.train().parameters())  # listed once, because this is slow
         totals = torch.zeros(2 + len(self.objective.metrics), device=self.device)  # of this process: see `_backward`
         steps, rate = range(epoch * per_epoch, self.steps), 0.0
         with seeded_dropout(self.seed, epoch, self.device, self.processes.rank):
@@ -144,7 +144,7 @@ class Training:
         return {**means, "learning_rate": rate}
 
     def _backward(self, batch: Any) -> Tensor:
-        """Add the gradients of a batch; sums of its loss and metrics over this process's sets, and their number."""
+        """Add the gradients of a batch; return sums of loss and metrics over this process's sets, and their number."""
         share, totals = self.processes.share(batch), torch.zeros((), device=self.device)
         if size := self.objective.size(share):
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16"):
@@ -161,7 +161,7 @@ class Training:
         return totals
 
     def _means(self, totals: Tensor) -> dict[str, float]:
-        """Loss and metrics over all sets, from their sums and the number of sets."""
+        """Return mean loss and metrics, from their sums over the sets and the number of sets."""
         *sums, count = totals.tolist()
         return {name: total / count for name, total in zip(("loss", *self.objective.metrics), sums, strict=True)}
 
@@ -169,7 +169,7 @@ class Training:
         """Return the row with validation results, and with `stopped` if a callback ends the run."""
         row = {**row, **self.objective.validate(self.model)}
         answers = [callback(dict(row)) for callback in self.callbacks]
-        # True itself: other values that count as true may be returned by chance.
+        # Only True counts: callbacks may return other true values by chance.
         return row | {"stopped": True} if any(isinstance(one, bool | np.bool_) and one for one in answers) else row
 
     def _save(self) -> None:
@@ -181,7 +181,7 @@ class Training:
             self.folder.finish(self.model.state_dict())
 
     def _stopped(self) -> bool:
-        """Return True if a callback, or a lack of progress, ends the run early."""
+        """Return True if a callback or early stopping ends the run."""
         if self.history and self.history[-1].get("stopped"):
             return True
         patience = self.recipe.patience
@@ -193,6 +193,6 @@ def seeded_dropout(seed: int, epoch: int, device: torch.device, rank: int = 0) -
     """Seed torch's global generators, from which dropout draws, by (seed, epoch, rank) inside this block."""
     devices = [] if device.type == "cpu" else [device]
     with torch.random.fork_rng(devices=devices, device_type="cuda" if device.type == "cpu" else device.type):
-        key = (seed, epoch, 0xD0) if rank == 0 else (seed, epoch, 0xD0, rank)  # the main process: as a single one
+        key = (seed, epoch, 0xD0) if rank == 0 else (seed, epoch, 0xD0, rank)  # rank 0: as a single process
         torch.manual_seed(mixed_seed(*key))
         yield

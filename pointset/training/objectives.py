@@ -25,13 +25,13 @@ from pointset.inputs import call_model
 from pointset.training.recipe import Recipe
 
 NEAR_CHANCE = 0.97
-"""Share of the loss of class frequencies above which a training ends at chance."""
+"""If the loss is above this share of the loss of class frequencies, the training ended at chance."""
 _SIZES = 0x51
-"""Keeps the draws of set sizes apart from other uses of the same seed and epoch."""
+"""Part of the seed of set sizes, which makes them independent of other draws for the same seed and epoch."""
 
 
 SetLoss = Callable[[Tensor, Tensor], Tensor]
-"""A user's loss: from logits [B, classes] and labels [B] to the mean of the batch []."""
+"""A user's loss: a function of logits [B, classes] and labels [B] that returns the mean over the batch, []."""
 
 
 class Loss(NamedTuple):
@@ -40,27 +40,27 @@ class Loss(NamedTuple):
     mean: Float[Tensor, ""]
     """Mean loss over the sets, which is differentiated."""
     sums: Sequence[Tensor] = ()
-    """Sum over the sets of each metric of the objective."""
+    """For each metric of the objective, its sum over the sets."""
 
 
 class Objective(ABC):
-    """Sets to train on, in batches, and the loss of a batch: a tuple of sets [B, n, d], their mask, and more."""
+    """Training sets and loss. A batch is a tuple of sets [B, n, d], their mask, and further elements."""
 
     steps_per_epoch: int
     """Steps between two checkpoints."""
     metrics: Sequence[str] = ()
-    """Names of the means over the sets that each epoch reports beside its loss, such as accuracy."""
+    """Names of the metrics, such as accuracy, whose means over the sets each epoch reports in addition to the loss."""
 
     @abstractmethod
     def batches(self, epoch: int) -> Iterator[Any]:
-        """Yield the batches of one epoch, from 0, independent of all that ran before."""
+        """Yield the batches of an epoch (counted from 0), which do not depend on earlier epochs."""
 
     def size(self, batch: Any) -> int:
         """Return the number of sets in a batch."""
         return len(batch[0])
 
     def weight(self, batch: Any) -> float:
-        """Return the weight of a batch's mean loss where parts of a batch are combined."""
+        """Return the weight of a batch's mean loss in a weighted mean over parts of a batch."""
         return self.size(batch)
 
     def output(self, model: nn.Module, batch: Any, device: torch.device) -> Tensor:
@@ -73,22 +73,22 @@ class Objective(ABC):
         """Return the value to minimise, and the sums of the metrics."""
 
     def validate(self, model: nn.Module) -> Mapping[str, float]:
-        """Return further metrics of an epoch, on sets that are not trained on."""
+        """Return metrics of an epoch on sets that are not used for training."""
         return {}
 
     def fault(self) -> str:
-        """Return a description of a fault in the sets, or empty; called when the loss is not finite."""
+        """Return a description of a fault in the sets, or an empty text; called if the loss is not finite."""
         return ""
 
 
 class Classification(Objective):
-    """Cross entropy of sets; of ordered classes, with soft labels or of thresholds, see `Recipe.ordered`.
+    """Cross entropy, or a loss for ordered classes (see `Recipe.ordered`), or a user's loss.
 
     Attributes:
         train: the shapes to train on.
-        validation: the others, if the recipe wants a validation split, or None.
+        validation: the shapes of the validation split, or None.
         classes: names of the classes.
-        weights: of the classes in the loss, or None.
+        weights: weights of the classes in the loss, or None.
     """
 
     metrics = ("accuracy",)
@@ -114,7 +114,7 @@ class Classification(Objective):
             raise PointsetError(f"{used[0]} cannot be used with {used[1]}: leave out one of the two")
 
     def describe(self) -> dict[str, Any]:
-        """Describe the validation split by its indices in the training sets, and a user's loss, for run.json."""
+        """Return the indices of the validation split in the training sets, and a user's loss, for run.json."""
         about: dict[str, Any] = {}
         if self.validation is not None:
             about["validation"] = torch.isin(self.all_rows, self.validation.rows).nonzero().flatten().tolist()
@@ -127,9 +127,9 @@ class Classification(Objective):
         return about
 
     def warn_of_chance(self, loss: float, accuracy: float) -> None:
-        """Warn if neither the last training loss nor the accuracy is clearly better than by class frequencies.
+        """Warn if neither the last training loss nor the accuracy is clearly better than those of class frequencies.
 
-        A loss with other weights, and those of mixed sets and of ordered classes, are not compared.
+        There is no warning with a user's loss, class weights, cutmix or ordered classes.
         """
         recipe, classes = self.recipe, len(self.classes)
         if self.own_loss is not None or self.weights is not None or self.mix is not None or recipe.ordered is not None:
@@ -137,7 +137,7 @@ class Classification(Objective):
         shares = self.train.labels.bincount(minlength=classes).double().clamp(min=1e-12) / len(self.train)
         targets = (1 - recipe.label_smoothing) * shares + recipe.label_smoothing / classes
         of_frequencies = -float((targets * shares.log()).sum())
-        largest = float(shares.max())  # the accuracy by chance, here with two standard deviations
+        largest = float(shares.max())  # the accuracy at chance; two standard deviations are added
         by_chance = largest + 2 * math.sqrt(largest * (1 - largest) / len(self.train))
         if loss > NEAR_CHANCE * of_frequencies and accuracy <= by_chance:
             warn_caller(
@@ -146,7 +146,7 @@ class Classification(Objective):
             )
 
     def _own_loss(self, output: Tensor, labels: Tensor) -> Tensor:
-        """Return the user's loss; a PointsetError unless it is one number."""
+        """Return the value of the user's loss; a PointsetError unless it is a tensor with one element."""
         assert self.own_loss is not None
         value = self.own_loss(output, labels)
         if not isinstance(value, Tensor) or value.numel() != 1:
@@ -156,7 +156,7 @@ class Classification(Objective):
         return value.reshape(())
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Yield every shape once, in random order, in sets of the recipe's sizes."""
+        """Yield batches with every shape once, in random order; the recipe sets the numbers of points."""
         recipe, seed = self.recipe, self.seed
         epochs = math.ceil(recipe.total_steps(self.steps_per_epoch) / self.steps_per_epoch)
         between = recipe.sizes(epoch, epochs)
@@ -166,20 +166,20 @@ class Classification(Objective):
         )
 
     def fault(self) -> str:
-        """Return a sentence on the first shape that is not finite or far too large; empty if there is none."""
+        """Return a sentence on the first shape that is not finite or far too large, or an empty text."""
         return self.train.point_cache.fault(self.train.rows.tolist(), self.train.options.normalize)
 
     def weight(self, batch: Batch) -> float:
-        """Return the sum of the weights of the labels, by which `cross_entropy` divides; without weights the size."""
+        """Return the sum of the labels' class weights, by which `cross_entropy` divides; the size without weights."""
         if self.weights is None:
             return self.size(batch)
         return self.weights[batch.labels].sum().item()
 
     def loss(self, output: Float[Tensor, "B classes"], batch: Batch) -> Loss:
-        """Return the cross entropy with label smoothing, and the number of correct predictions.
+        """Return the loss and the number of correct predictions.
 
-        A mixed set has the cross entropies of both classes, weighted by their shares of the points; the correct
-        prediction is the class of the larger share.
+        For a set mixed by cutmix, the loss is the mean of the cross entropies with its two classes, weighted by their
+        shares of the points. Its correct class is that of the larger share.
         """
         labels = batch.labels.to(output.device)
         if output.dim() != 2 or output.shape[1] != len(self.classes):
@@ -216,10 +216,10 @@ class Classification(Objective):
 def ordered_losses(
     output: Float[Tensor, "B classes"], labels: Int[Tensor, " B"], ordered: Literal["soft", "thresholds"]
 ) -> Float[Tensor, " B"]:
-    """Return the loss of each set for classes 0, 1, ... in their order, from K outputs z; see `Recipe.ordered`.
+    """Return the loss of each set for K ordered classes 0, 1, ..., from K outputs z; see `Recipe.ordered`.
 
-    "soft" is the cross entropy with d_k = exp(-|k - label|) / sum. "thresholds" is the mean cross entropy of the K - 1
-    questions "is it of class k or a later one?", whose logits are t_k = z_k - z_(k - 1).
+    "soft" is the cross entropy with the soft labels d_k = exp(-|k - label|) / sum. "thresholds" is the mean binary
+    cross entropy of K - 1 classifiers with the logits t_k = z_k - z_(k - 1), for "the class is k or higher".
     """
     classes = torch.arange(output.shape[1], device=output.device)
     if ordered == "soft":
@@ -230,9 +230,10 @@ def ordered_losses(
 
 
 def drawn_size(between: SizeRange, seed: int, epoch: int, batch: int) -> int:
-    """Return the points of the sets of a batch: log-uniform between two bounds, from (seed, epoch, batch) alone.
+    """Return the number of points per set of a batch: log-uniform between two bounds, given (seed, epoch, batch).
 
-    Sizes of 64 to 128 are as frequent as those of 512 to 1,024; uniform draws would take half as long again.
+    Sizes of 64 to 128 are as frequent as sizes of 512 to 1,024. With uniform sizes, training would take 1.5 times as
+    long.
     """
     smallest, largest = between
     share = np.random.default_rng((seed, epoch, _SIZES, batch)).random()
@@ -240,7 +241,7 @@ def drawn_size(between: SizeRange, seed: int, epoch: int, batch: int) -> int:
 
 
 def require_classes(train: PointSets) -> None:
-    """Raise a PointsetError for shapes of fewer than two classes, which nothing can be learned from."""
+    """Raise a PointsetError if the shapes are of fewer than two classes."""
     if (shown := len(train.labels.unique())) < 2:
         raise PointsetError(
             f"the training sets are of {shown} class{'es' * (shown != 1)}, and a classifier needs at least 2: give "
@@ -249,7 +250,7 @@ def require_classes(train: PointSets) -> None:
 
 
 def require_sizes(train: PointSets, recipe: Recipe) -> None:
-    """Raise a PointsetError if the recipe has more points than any shape."""
+    """Raise a PointsetError if a size in the recipe is larger than the number of points of the shapes."""
     for name in ("train_points", "last_points"):
         if (between := getattr(recipe, name)) is not None:
             flag = f"--{name.replace('_', '-')} ..."
@@ -257,7 +258,7 @@ def require_sizes(train: PointSets, recipe: Recipe) -> None:
 
 
 def balanced_weights(labels: Tensor, classes: int) -> Float[Tensor, " classes"]:
-    """Return the weights of the classes by `Recipe.class_weights`, for the labels of training."""
+    """Return the class weights of `Recipe.class_weights` for these training labels."""
     counts = torch.bincount(labels, minlength=classes).float()
     weights = counts.clamp(min=1).rsqrt()
     return weights * counts.sum() / (weights * counts).sum()

@@ -15,15 +15,16 @@ from pointset.errors import PointsetError, described, quoted
 from pointset.training.recipe import Recipe
 
 MOMENTUM = 0.9
-"""Of SGD."""
+"""Momentum of SGD."""
 FEWEST_HIDDEN = 8
-"""Smallest side of a matrix that Muon moves: it is meant for those between hidden layers."""
+"""Minimum number of rows and columns of a matrix for Muon, which is meant for weights between hidden layers."""
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Published coefficients of the quintic whose iteration brings all singular values near 1."""
+"""Published coefficients of a polynomial of degree 5; iterating it moves all singular values near 1."""
 REPETITIONS = 5
 SMALLEST = 1e-7
 MATCHED = 0.2
-"""Root mean square of the entries of AdamW's steps (second paper), so that one learning rate serves both."""
+"""Root mean square of the entries of AdamW's steps (arXiv 2502.16982): Muon steps are scaled to it, so that both
+optimizers can have the same learning rate."""
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
 T = TypeVar("T", bound=Optimizer)
@@ -31,10 +32,10 @@ OptimizerBuilder = Callable[[Iterator[nn.Parameter]], Optimizer]
 
 
 def uncompiled(optimizer: type[T]) -> type[T]:
-    """Return the optimizer without torch's compiler, whose import takes as long as that of torch itself.
+    """Return the optimizer class without torch's compiler, whose import takes as long as that of torch itself.
 
-    `torch.optim` imports the compiler when an optimizer is made, only to exclude some methods from compilation. The
-    functions that these methods wrap do the same and import nothing.
+    `torch.optim` imports the compiler when an optimizer is created, only to exclude some methods from compilation. This
+    class has the unwrapped methods, which have the same effect without the import.
     """
     methods = {name: inspect.unwrap(getattr(optimizer, name)) for name in WRAPPED}
     step = torch.no_grad()(inspect.unwrap(optimizer.step))
@@ -48,7 +49,7 @@ SGD = uncompiled(torch.optim.SGD)
 
 
 def make_optimizer(model: nn.Module, recipe: Recipe) -> Optimizer:
-    """Return the recipe's optimizer; decay on matrices only, never on norms, biases, inducing points or seeds."""
+    """Return the recipe's optimizer. Weight decay excludes norms, biases, inducing points and seeds."""
     undecayed = {
         id(parameter)
         for module in model.modules()
@@ -67,7 +68,7 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> Optimizer:
         case "sgd":
             return SGD(groups, lr=recipe.learning_rate, momentum=MOMENTUM, fused=True)
         case "muon":
-            # Hidden matrices: not the last one, and none that reads a point's numbers.
+            # Hidden matrices: not the last one, and none with a small side, such as those that read coordinates.
             hidden = [matrix for matrix in decayed[:-1] if matrix.dim() == 2 and min(matrix.shape) >= FEWEST_HIDDEN]
             chosen = {id(matrix) for matrix in hidden}
             groups[0]["params"] = [matrix for matrix in decayed if id(matrix) not in chosen]
@@ -76,7 +77,7 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> Optimizer:
 
 
 def built_optimizer(build: OptimizerBuilder, model: nn.Module) -> Optimizer:
-    """Return a user's optimizer of the model's parameters; a PointsetError if it is something else."""
+    """Return the optimizer that a user's function builds; a PointsetError if the result is no optimizer."""
     if not callable(build):
         raise PointsetError(
             "optimizer must be a function of the parameters, such as partial(torch.optim.Adam, lr=1e-3), or a name in "
@@ -89,7 +90,7 @@ def built_optimizer(build: OptimizerBuilder, model: nn.Module) -> Optimizer:
 
 
 def describe_optimizer(optimizer: Optimizer) -> dict[str, Any]:
-    """Describe a user's optimizer for run.json: its class, and the options of its parameter groups."""
+    """Return the class and the parameter groups' options of a user's optimizer, for run.json."""
     groups = [
         {name: str(value) for name, value in group.items() if name != "params"} for group in optimizer.param_groups
     ]
@@ -97,13 +98,13 @@ def describe_optimizer(optimizer: Optimizer) -> dict[str, Any]:
 
 
 class Muon(Optimizer):
-    """Muon, with Nesterov's momentum, for the groups with `hidden=True`; AdamW for the others.
+    """Muon with Nesterov momentum for parameter groups with `hidden=True`, and AdamW for the other groups.
 
-    Muon steps along the nearest orthogonal matrix to the momentum (K. Jordan et al., 2024, "Muon: an optimizer for
-    hidden layers in neural networks"); the size of a step is as in "Muon is Scalable for LLM Training", arXiv
-    2502.16982, section 2.2. `torch.optim.Muon` has the same rule, but handles one matrix after the other and always in
-    bfloat16, which is slow on a CPU without instructions for it. Here matrices of one shape are stacked, in the
-    precision of the model's products, and all other parameters are updated by AdamW, as in the papers.
+    The direction of a Muon step is the orthogonal matrix nearest to the momentum (K. Jordan et al., 2024, "Muon: an
+    optimizer for hidden layers in neural networks"). The size of a step is as in "Muon is Scalable for LLM Training",
+    arXiv 2502.16982, section 2.2. `torch.optim.Muon` has the same update rule, but updates one matrix after the other,
+    always in bfloat16, which is slow on a CPU without bfloat16 instructions. This class stacks matrices of the same
+    shape, and uses the precision of the recipe.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Muon(Optimizer):
                 (self._orthogonal_step if group["hidden"] else self._adamw_step)(parameters, group)
 
     def _orthogonal_step(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
-        """Step for matrices of the same shape."""
+        """Update matrices of the same shape by Muon."""
         gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
         momenta = [self._kept(matrix, "momentum_buffer") for matrix in matrices]
         torch._foreach_lerp_(momenta, gradients, 1.0 - group["momentum"])
@@ -152,7 +153,7 @@ class Muon(Optimizer):
         )
 
     def _kept(self, parameter: Tensor, name: str) -> Tensor:
-        """Optimizer state of a parameter, initially zero."""
+        """Return a tensor of a parameter's optimizer state, which is initially zero."""
         state = self.state[parameter]
         if name not in state:
             state[name] = torch.zeros_like(parameter)
@@ -160,7 +161,7 @@ class Muon(Optimizer):
 
 
 def orthogonalized(matrices: Tensor) -> Tensor:
-    """Matrices [k, a, b] with their singular values moved near 1, by Newton-Schulz iterations."""
+    """Return matrices [k, a, b] after Newton-Schulz iterations, which move their singular values near 1."""
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if tall else matrices
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=SMALLEST)
@@ -172,7 +173,7 @@ def orthogonalized(matrices: Tensor) -> Tensor:
 
 
 def learning_rate(recipe: Recipe, step: int, steps: int, peak: float | None = None) -> float:
-    """Return the rate of step `step` (from 0) of `steps`: a linear warm-up to the peak, then the recipe's schedule."""
+    """Return the learning rate of a step, counted from 0: linear warm-up to the peak, then the recipe's schedule."""
     peak, warmup = recipe.learning_rate if peak is None else peak, int(recipe.warmup * steps)
     if callable(recipe.schedule):
         return peak * recipe.schedule(step, steps)

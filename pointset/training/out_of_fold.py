@@ -1,6 +1,6 @@
 """Out-of-fold predictions of candidates: folds, temperatures, accuracies with intervals, and model selection.
 
-Predictions are arrays of logits [N, classes], with NaN for the shapes that were not predicted.
+Predictions are logits [N, classes], with NaN for shapes without an out-of-fold prediction.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Candidate:
     name: str
     accuracy: float
     low: float
-    """Of the 95 % confidence interval for new shapes (Wilson, Nadeau and Bengio), as is `high`."""
+    """Lower bound of the 95 % confidence interval for new shapes (see `accuracy_interval`); `high` is the upper."""
     high: float
     mean_class_accuracy: float
     log_loss: float | None
@@ -32,19 +32,19 @@ class Candidate:
     tested: int
     """Number of out-of-fold predictions."""
     seconds: float
-    """CPU seconds for the out-of-fold predictions, of this process."""
+    """CPU seconds of this process for the out-of-fold predictions."""
     chosen: bool = False
 
 
 def predicted(logits: Tensor) -> Tensor:
-    """Return True for the shapes that have out-of-fold logits [N, classes], bool [N]."""
+    """Return bool [N], True for shapes that have out-of-fold logits."""
     return logits.isfinite().all(dim=1)
 
 
 def draw_folds(grouping: Grouping, labels: Tensor, seed: int) -> tuple[Grouping, Tensor]:
-    """Return the groups that are used, and the fold of each shape [N], -1 for those that are not held out.
+    """Return the groups that are used, and the fold of each shape [N], which is -1 if the shape is not held out.
 
-    The groups are dropped if a fold would have a class without a training shape.
+    Groups are ignored if otherwise a class would have no training shape for one of the folds.
     """
     folds = torch.from_numpy(assign_folds(grouping.groups, labels.tolist(), seed, FOLDS))
     classes = len(labels.unique())
@@ -54,7 +54,7 @@ def draw_folds(grouping: Grouping, labels: Tensor, seed: int) -> tuple[Grouping,
 
 
 def out_of_fold_temperature(logits: Tensor, labels: Tensor, groups: Groups) -> float | None:
-    """Return the temperature of the smallest log loss; None unless that is below the log loss of class frequencies."""
+    """Return the temperature with the smallest log loss; None unless this loss is below that of class frequencies."""
     tested = predicted(logits)
     if not tested.any():
         return None
@@ -85,10 +85,10 @@ def assess(name: str, logits: Tensor, labels: Tensor, groups: Groups, seconds: f
 
 
 def select_candidate(logits: Mapping[str, Tensor], labels: Tensor, groups: Groups, usual: str) -> tuple[str, str]:
-    """Return the name of the selected candidate, and the reason: the one-standard-error rule.
+    """Return the name of the candidate that the one-standard-error rule selects, and the reason.
 
-    The usual candidate is selected unless the mean log loss of another is smaller by more than one standard error of
-    the difference, which counts groups (Breiman et al. 1984, "Classification and Regression Trees", section 3.4.3).
+    The candidate `usual` is selected unless the mean log loss of another one is smaller by more than one standard error
+    of the difference, computed over groups (Breiman et al. 1984, "Classification and Regression Trees", section 3.4.3).
     """
     tested = torch.stack([predicted(values) for values in logits.values()]).all(dim=0)
     if not tested.any():
@@ -106,7 +106,7 @@ def select_candidate(logits: Mapping[str, Tensor], labels: Tensor, groups: Group
 
 
 def mean_with_error(values: Tensor, groups: Groups) -> tuple[float, float]:
-    """Return the mean and its standard error, where shapes of one group vary together: infinite for a single group."""
+    """Return the mean and its standard error for correlated shapes in a group; infinite for a single group."""
     mean = values.double().mean()
     sums = np.bincount(number_groups(groups.tolist()), weights=(values - mean).numpy())
     if len(sums) < 2:
@@ -115,18 +115,18 @@ def mean_with_error(values: Tensor, groups: Groups) -> tuple[float, float]:
 
 
 def accuracy_interval(correct: Tensor, groups: Groups, trained: float) -> tuple[float, float]:
-    """Return the 95 % interval (Wilson) of the accuracy on new shapes, of fits to `trained` shapes.
+    """Return the 95 % confidence interval (Wilson) of the accuracy on new shapes, for fits to `trained` shapes.
 
-    It counts as many shapes as would vary as the groups do, with one more group of the usual size, all wrong: few
-    errors do not show how they cluster. The fits vary too and share shapes, so that the variance is
-    1 + tested / trained times as large (Nadeau and Bengio 2003, "Inference for the generalization error"): 2.25 times
-    for five folds.
+    The interval uses an effective number of shapes: independent shapes that would have the same variance as the groups.
+    One more group of the usual size, with errors only, is added, because few errors do not show how errors cluster.
+    The fits of the folds vary and share training shapes, so the variance is multiplied by 1 + tested / trained, which
+    is 2.25 for five folds (Nadeau and Bengio 2003, "Inference for the generalization error").
     """
     from statsmodels.stats.proportion import proportion_confint  # takes a second
 
     count, mean = len(correct), float(correct.mean())
     sums = np.bincount(number_groups(groups.tolist()), weights=correct.numpy() - mean)
-    usual = count / len(sums)  # shapes of a group
+    usual = count / len(sums)  # shapes per group
     grouped = (float(np.square(sums).sum()) + usual**2) * len(sums) / max(len(sums) - 1, 1)  # the variance of the sum
     single = count * mean * (1 - mean) + usual
     effective = count * min(1.0, single / grouped) / (1 + count / trained)

@@ -1,8 +1,9 @@
-"""Several processes for one training, each on one device, through Hugging Face Accelerate; usually one.
+"""Training in several processes with one device each, by Hugging Face Accelerate; usually there is one process.
 
-Every process draws the whole batch of the recipe and works on every world-th row, starting at its rank. The processes
-add up the gradient of the mean loss over the whole batch. DistributedDataParallel would average over processes instead
-of rows, and wait forever for a process without a row of a short last batch. `scripts/docs/tools.md` has the commands.
+Every process draws the whole batch of the recipe, and computes the rows rank, rank + world, ... of it. The sum of the
+gradients over the processes is the gradient of the mean loss over the batch. DistributedDataParallel would average over
+processes instead of rows, and would wait forever if the last batch is so short that a process has no row.
+`scripts/docs/tools.md` has the commands.
 """
 
 import os
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 
 def find_device(name: str) -> torch.device:
-    """Return the device of that name; "auto" is the GPU if there is one, else the CPU."""
+    """Return the device of this name; "auto" is the GPU if there is one, else the CPU."""
     if name == "auto":
         return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     try:
@@ -30,9 +31,12 @@ def find_device(name: str) -> torch.device:
 
 
 class Processes:
-    """The processes that train one model together, usually one; all of them must call the methods.
+    """The processes that train one model together, usually one. Every process must call each method.
 
-    Attributes: the `device` of this process, its `rank`, from 0, and the number of processes, `world`.
+    Attributes:
+        device: the device of this process.
+        rank: the index of this process, from 0.
+        world: the number of processes.
     """
 
     def __init__(self, device: torch.device, accelerator: Any = None) -> None:
@@ -42,18 +46,21 @@ class Processes:
             self.rank, self.world = accelerator.process_index, accelerator.num_processes
 
     def share(self, batch: Any) -> Any:
-        """Return rows rank, rank + world, ... of a named tuple of tensors; none of a batch that is too short."""
+        """Return rows rank, rank + world, ... of a batch (a named tuple of tensors): no row if the batch is short."""
         if self.world == 1:
             return batch
         rows = slice(self.rank, None, self.world)
         return type(batch)(*(None if column is None else column[rows] for column in batch))
 
     def sum(self, numbers: Tensor) -> Tensor:
-        """Return numbers [k] added up over the processes, the same to the last bit in all of them."""
+        """Return the sum of numbers [k] over the processes, bitwise the same in every process."""
         return numbers if self.world == 1 else self.accelerator.reduce(numbers, reduction="sum")
 
     def sum_gradients(self, model: nn.Module) -> None:
-        """Add up all gradients at once; a parameter without a gradient in any process keeps none, and no decay."""
+        """Sum the gradients over the processes in one operation.
+
+        If no process has a gradient for a parameter, it stays None, so the parameter has no weight decay.
+        """
         if self.world == 1:
             return
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -62,11 +69,11 @@ class Processes:
         total = self.sum(torch.cat([torch.tensor(present, device=self.device), *pieces]))
         anywhere, *sums = total.split([len(parameters), *(parameter.numel() for parameter in parameters)])
         for index, (parameter, gradient) in enumerate(zip(parameters, sums, strict=True)):
-            if present[index] or anywhere[index]:  # reading `anywhere` makes a GPU wait: only where it is needed
+            if present[index] or anywhere[index]:  # `anywhere` is read only if needed: a GPU has to wait
                 parameter.grad = gradient.view_as(parameter).to(parameter.dtype)
 
     def from_main(self, work: Callable[[], T]) -> T:
-        """Return the result of `work` in the main process, rank 0, sent to the others; plain data, or CPU tensors."""
+        """Run `work` in the main process, and return its result (plain data or CPU tensors) in all processes."""
         if self.world == 1:
             return work()
         from accelerate.utils import broadcast_object_list
@@ -86,24 +93,24 @@ class Processes:
         return result
 
     def settle_buffers(self, model: nn.Module) -> None:
-        """Average the running statistics of batch normalisation; take every other buffer from the main process."""
+        """Average the running statistics of batch norm over the processes; copy other buffers from the main process."""
         for name, buffer in model.named_buffers():
             averaged = name.endswith(("running_mean", "running_var"))
             buffer.copy_(self.sum(buffer) / self.world if averaged else self.from_main(buffer.cpu))
 
 
 def world_size() -> int:
-    """Return the number of processes that the launcher has started for one training; 1 without a launcher."""
+    """Return the number of processes that a launcher started for this training; 1 without a launcher."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def is_main() -> bool:
-    """Return True for the process that writes and prints: the first, or the only one."""
+    """Return True in the process that writes files and prints: the only process, or that of rank 0."""
     return world_size() == 1 or os.environ.get("RANK", "0") == "0"
 
 
 def join_processes(device: torch.device) -> Processes:
-    """Join the processes that train together, each on its own device; `device` is that of a single process."""
+    """Join the processes that train together, each on its own device. A single process uses `device`."""
     world = world_size()
     if world == 1:
         return Processes(device)

@@ -1,4 +1,4 @@
-"""How a model is trained, as data. This module does not import torch, so that `pointset --help` is fast."""
+"""Options of a training. This module does not import torch, so that `pointset --help` is fast."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ else:
 @explained
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Checked):
-    """How a model is trained. Every row of a comparison shares one recipe.
+    """Options of a training. All rows of a comparison share one recipe.
 
     Example:
         >>> recipe = pointset.Recipe(epochs=30, learning_rate=2e-3, augment=("rotate-up", "jitter"))
@@ -51,8 +51,8 @@ class Recipe(Checked):
     """Minimum and maximum number of points per set in training. Each batch has one size, drawn between them uniformly
     on a logarithmic scale. None trains with the number of points of the dataset. Evaluation always uses that number."""
     last_points: SizeRange | None = None
-    """Minimum and maximum number of points per set in the last epoch. From `train_points` in the first epoch, they
-    change by a constant factor per epoch. None keeps `train_points` in all epochs."""
+    """Minimum and maximum number of points per set in the last epoch. Both numbers start at `train_points` and change
+    by a constant factor per epoch. None uses `train_points` in all epochs."""
     optimizer: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
     """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), stochastic gradient descent (momentum 0.9), or Muon (arXiv
     2502.16982). Muon orthogonalises the updates of hidden matrices and updates all other parameters as AdamW does; its
@@ -67,7 +67,7 @@ class Recipe(Checked):
     """Schedule of the learning rate after the warm-up: cosine decay to zero, a step decay, or constant. In Python also
     a function of (step, steps) that returns a factor for the learning rate; it replaces the warm-up, too."""
     warmup: Share = 0.05
-    """Share of all steps that are warm-up, in which the learning rate rises linearly from zero."""
+    """Share of all steps in which the learning rate rises linearly from zero to its peak."""
     step_every: Count = 20_000
     """Number of steps between two drops of the learning rate, for schedule "step"."""
     step_factor: Positive = 0.3
@@ -77,22 +77,23 @@ class Recipe(Checked):
     class_weights: Literal["balanced"] | None = None
     """Weights of the classes in the loss. "balanced" weights are proportional to N_c ** -0.5 for a class with N_c
     training shapes, and their mean over the shapes is 1. This is a compromise between equal weights of all shapes and
-    equal total weights of all classes. None gives all shapes the same weight. For other weights, give `fit` a loss."""
+    equal total weights of all classes. None gives all shapes the same weight. For other weights, pass a loss to `fit`.
+    """
     ordered: Literal["soft", "thresholds"] | None = None
     """Loss for ordered classes, such as sizes or grades of wear. Classes are ordered by name, or as in the argument
     `classes` of `from_arrays`. "soft" trains with soft labels d_k = exp(-|k - k'|) / sum for the true class k' (Diaz
     and Marathe, CVPR 2019) instead of `label_smoothing`. "thresholds" trains K - 1 binary classifiers for K classes,
-    one for each threshold between neighbouring classes, and predicts one plus the number of thresholds that are passed
+    one for each threshold between neighbouring classes; the number of passed thresholds gives the predicted class
     (Frank and Hall, ECML 2001). Baselines ignore this option."""
     clip_norm: Positive | None = 1.0
     """Maximum norm of the gradient, to which larger gradients are clipped. None does not clip."""
     augment: Augment = ("scale", "jitter")
     """Names of augmentations, in order: scale, stretch (a factor for each axis), shift, jitter, rotate-up-18 (by up to
     18 degrees), rotate-up, rotate-any, stretch-wide and shift-wide (as in DGCNN), drop (replaces up to 7/8 of the
-    points by the first), and background, crop, uneven and thin (imperfections of scans, in some of the sets). If drop
-    or one of these four is used, local features are computed from each augmented set. The last name can be cutmix-r or
-    cutmix-k (PointCutMix, arXiv 2101.01461), which replace random points (-r) or neighbouring points (-k) by points of
-    another shape. The training accuracy then counts the class with more points as correct."""
+    points by the first point), and background, crop, uneven and thin (imperfections of scans, for some of the sets). If
+    drop or one of the last four is used, local features are computed from each augmented set. The last name can be
+    cutmix-r or cutmix-k (PointCutMix, arXiv 2101.01461), which replace random points (-r) or neighbouring points (-k)
+    by points of another shape. The training accuracy then counts the class with more points as correct."""
     validation: Annotated[Share, COMMON] = 0.0
     """Share of each class's training shapes to hold out for validation and early stopping."""
     patience: Count | None = None
@@ -129,7 +130,7 @@ class Recipe(Checked):
             ) from error
 
     def total_steps(self, per_epoch: int) -> int:
-        """Return the total number of optimizer steps, given the number of steps per epoch."""
+        """Return the total number of optimizer steps; `per_epoch` is the number of steps per epoch."""
         usual = max(USUAL_EPOCHS * per_epoch, USUAL_STEPS)
         return self.steps or max(usual if self.epochs is None else self.epochs * per_epoch, self.min_steps or 0)
 
@@ -171,7 +172,7 @@ class Recipe(Checked):
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain data for JSON, with the default of `weight_decay` instead of None.
 
-        A function as schedule is described by its name and its factors at ten steps of 1,000.
+        A schedule that is a function is described by its name, and by its factors at ten of 1,000 steps.
         """
         fields = super().as_dict() | {"weight_decay": self.decay}
         if callable(schedule := self.schedule):

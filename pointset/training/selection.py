@@ -1,9 +1,9 @@
 """Model selection within a budget for a user's folder: `pointset train` without the name of a model.
 
-Three candidates are compared by out-of-fold predictions of training shapes: `svm`, a support vector machine on surface
-features and the embeddings of pretrained networks; `network`, a pretrained network with local features, fine-tuned; and
-`ensemble`, the mean of their log-probabilities, which is selected unless another is better by more than one standard
-error. The selected candidate is fitted to all shapes.
+Three candidates are compared by out-of-fold predictions for training shapes: `svm`, a support vector machine on surface
+features and embeddings of pretrained networks; `network`, a fine-tuned network with local features; and `ensemble`, the
+mean of the log-probabilities of `svm` and `network`. The ensemble is selected unless the log loss of another candidate
+is smaller by more than one standard error. The selected candidate is fitted to all shapes.
 """
 
 import dataclasses
@@ -46,11 +46,11 @@ from pointset.zoo.predicting import predict
 SVM, NETWORK = "svm", "network"
 SVM_MODEL, SVM_MODEL_ANY_POSE = "surface+embedding-svm", "surface+any-svm"
 SETTINGS, PLAN, RESULT = "selection.json", "plan.json", "candidates.json"
-"""Files in the folder of a run: what must agree when it is resumed, the plan for the network, and the candidates."""
+"""Files in the folder of a run: settings that must be equal to resume it, the plan for the network, the candidates."""
 
 
 class _Result(TypedDict):
-    """The content of candidates.json, from which a finished selection is read again."""
+    """The content of candidates.json, from which a finished selection is loaded."""
 
     name: str
     candidates: tuple[Candidate, ...]
@@ -67,13 +67,13 @@ class ModelSelection:
     name: str
     """The name of the selected candidate."""
     candidates: tuple[Candidate, ...]
-    """On the same shapes, if there is a network: those that it was not trained on."""
+    """The candidates. With a network, all are evaluated on the shapes for which it has out-of-fold predictions."""
     grouping: Grouping
-    """Groups of training shapes that share a fold."""
+    """Groups of training shapes: the shapes of a group are in the same fold."""
     reason: str
-    """Why it was selected, and what the budget cut."""
+    """The reason for the selection, and steps that the budget did not allow."""
     sentences: tuple[str, ...] = ()
-    """Remarks on the accuracies."""
+    """Remarks on groups and calibration."""
 
 
 def select_model(
@@ -87,17 +87,18 @@ def select_model(
 ) -> ModelSelection:
     """Select and fit the best model for a user's shapes, as `pointset train` without a name does.
 
-    The steps of the network depend on the data alone; the budget only cuts: five folds to one, half of the steps, the
-    network, and `reason` says so. The support vector machine is fitted whatever the budget is. The same
-    call resumes an interrupted selection with the same plan, and loads a finished one.
+    The number of steps of the network depends on the data only. If the budget is too small for them, first the number
+    of folds is reduced from five to one, then the number of steps is halved, then no network is trained; `reason`
+    reports the last two. The support vector machine is always fitted. The same call again resumes an interrupted
+    selection with the same plan, and loads a finished selection.
 
     Args:
         train: the training shapes.
         budget: CPU seconds for selection and training.
-        seed: of folds, weights and order.
-        run: folder for the result; the run of the network is in `run`/network. None keeps nothing.
+        seed: seed of folds, initial weights and order of shapes.
+        run: folder for the result; the run of the network is in `run`/network. None saves nothing.
         progress: show progress.
-        on_candidate: called with each candidate after its out-of-fold predictions.
+        on_candidate: a function that is called with `svm` and `network`, after their out-of-fold predictions.
 
     Returns:
         The selected model, fitted to all shapes, the candidates with their out-of-fold accuracies, and the reason.
@@ -126,7 +127,7 @@ def select_model(
 
 
 def refuse_other_run(run: str | Path) -> None:
-    """Raise a PointsetError if a folder cannot be used, or holds the run of a model that was named."""
+    """Raise a PointsetError if a folder cannot be used, or holds a run without model selection."""
     folder = RunFolder(Path(run))
     check_folder_path(folder.path)
     if (folder.path / "run.json").exists() and not (folder.path / SETTINGS).exists():
@@ -149,7 +150,7 @@ class _Selection:
         self.grouping, self.folds = draw_folds(self.train.grouping, self.labels, self.seed)
 
     def read(self, folder: RunFolder) -> ModelSelection:
-        """Return the finished selection in the folder, without fitting anything."""
+        """Load the finished selection in the folder."""
         decode = partial(msgspec.json.decode, type=_Result)
         result = records.parse(folder.path / RESULT, decode, "a model selection", "train in another folder")
         history = folder.history()
@@ -157,7 +158,7 @@ class _Selection:
         return ModelSelection(fitted, grouping=self.grouping, **result)
 
     def run(self, budget: float) -> ModelSelection:
-        """Predict out of fold with each candidate, select one, and fit it to all shapes."""
+        """Compute out-of-fold predictions of each candidate, select one, and fit it to all shapes."""
         began, groups = time.process_time(), self.grouping.groups
         name = SVM_MODEL_ANY_POSE if self.train.options.normalize == "principal-axes" else SVM_MODEL
         svm: Any = create_for(self.train, name, seed=self.seed)
@@ -188,7 +189,7 @@ class _Selection:
         return selection if self.folder is None else self._saved(selection, plan.steps, self.folder)
 
     def _plan(self, budget: float, spent: float) -> Plan:
-        """Return the plan for the network, which a resumed training reads again."""
+        """Return the plan for the network; if the training is resumed, the saved plan."""
         file = None if self.folder is None else self.folder.path / PLAN
         if file is not None and file.exists():
             return Plan.read(file)
@@ -198,7 +199,7 @@ class _Selection:
         return plan
 
     def _network_out_of_fold(self, plan: Plan) -> tuple[Tensor, float]:
-        """Return the out-of-fold logits of the folds of the plan, NaN for the others, and the CPU seconds."""
+        """Return the network's out-of-fold logits (NaN in folds that the plan omits), and the CPU seconds."""
         began = time.process_time()
         logits = torch.full((len(self.train), len(self.train.classes)), torch.nan)
         for fold in range(plan.folds):
@@ -217,7 +218,7 @@ class _Selection:
     def _fit(self, name: str, svm: nn.Module, plan: Plan) -> tuple[Any, list[dict[str, Any]]]:
         """Return the selected candidate, fitted to all shapes, and the history of its network."""
         model, history = svm, []
-        if plan.has_network and (name != SVM or self.folder is not None):  # a run has a network to draw and to export
+        if plan.has_network and (name != SVM or self.folder is not None):  # `attend` and `export` need the network
             network = self._fit_network(self.train, plan.steps, NETWORK)
             if name != SVM:
                 model, history = network.model, network.history
@@ -234,7 +235,7 @@ class _Selection:
             self.on_candidate(self._assess(name, logits, seconds))
 
     def _sentences(self, model: Any) -> Iterator[str]:
-        """Yield remarks on groups that were dropped, and on probabilities without a temperature."""
+        """Yield remarks on groups that are ignored, and on probabilities that are not calibrated."""
         if self.train.grouping and not self.grouping:
             yield (
                 "folds are drawn without groups, because with them a class has no training shape: the accuracy may be "
@@ -245,7 +246,7 @@ class _Selection:
             yield "probabilities are not calibrated: the temperature is 1"
 
     def _saved(self, selection: ModelSelection, steps: int, folder: RunFolder) -> ModelSelection:
-        """Return the selection with the weights of its finished run."""
+        """Save the selection, and return it with the saved weights."""
         model, recipe = selection.fitted.model, transfer_recipe(self.train, steps=max(steps, 1))
         if not folder.finished:
             folder.describe(describe_run(model, self.train, recipe, self.seed))

@@ -64,7 +64,7 @@ class ModelOptions(Checked):
     local_feature_noise: NonNegative = 0.1
     """Standard deviation of the noise that training adds to the standardised local features."""
     local_feature_dropout: Share = 0.1
-    """Probability that training drops all local features of a point set."""
+    """Probability that all local features of a point set are set to zero in training."""
     layers: Depth | None = None
     """Number of encoder layers. None means the published number (rff 4, rffp 3, sab 2, isab 2, dumlp 2)."""
     dropout: Share | None = None
