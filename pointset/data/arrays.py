@@ -155,7 +155,7 @@ def _cloud(cloud: Any, features: Mapping[str, Any]) -> Arrays:
 
 
 def _labels(y: Any, count: int, classes: Sequence[str | int] | None) -> tuple[list[int], list[str]]:
-    """Return the label of every cloud, an index into the class names, and the class names."""
+    """Return the labels of all clouds, as indices into the class names, and the class names."""
     values = as_array(y)
     if values.ndim != 1 or values.dtype.kind not in "iubUO":
         raise PointsetError(f"y must be a list of whole numbers or of names, got {described(values)}")

@@ -44,8 +44,8 @@ def batches(
     """Yield the batches of a training epoch: every shape once, in random order, as a new random subset of its points.
 
     Order, subsets and augmentation come from one generator seeded with (seed, epoch), so an epoch can be repeated bit
-    for bit. One batch may be smaller. Sets of different sizes are batched with sets of similar size. `size(i)` is the
-    number of points per set in batch i, counted from 0. `mix` is applied after `augment`.
+    for bit. One batch may be smaller than the others. Sets of different sizes are batched with sets of similar size.
+    `size(i)` is the number of points per set in batch i, counted from 0. `mix` is applied after `augment`.
     """
     generator = epoch_generator(seed, epoch)
     for index, rows in enumerate(batches_of_rows(torch.from_numpy(dataset.sizes), batch_size, generator)):

@@ -92,7 +92,7 @@ def load_split(
     With `fewer`, if no shape has `options.points` points, sets have as many as the largest shape, with a warning. If
     `classes` are given, data with other classes are refused before shapes are sampled. With `trained`, `options.up` is
     the upward axis of a model's training data, and shapes are rotated to it from the direction `now` or, without it,
-    from the usual axis of their format. The `listing` of another split saves listing the same folder again.
+    from the usual axis of their format. The `listing` of the folder, if given, is not made again.
     """
     card, folder = locate_data(data, progress=progress)
     options = _with_absolute_tables(options)

@@ -49,9 +49,9 @@ class UnreadableShapesError(PointsetError, ValueError):
 
 
 def refuse_or_leave_out(failures: Mapping[str, str], finished: int, on_error: str, what: str, remedy: str) -> None:
-    """Raise an UnreadableShapesError for `failures` (reasons by shape name), unless "skip" leaves usable shapes.
+    """Raise an UnreadableShapesError if there are failures, unless `on_error` is "skip" and usable shapes remain.
 
-    The message contains `what`, a plural noun for the shapes, and `remedy`, how to repair them.
+    `failures` has reasons by shape name. The message contains `what`, a plural noun for the shapes, and the `remedy`.
     """
     check("on_error", on_error, OnError)
     if failures and (on_error == "raise" or not finished):

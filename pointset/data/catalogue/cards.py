@@ -66,7 +66,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """MD5 or SHA-256 of unpacked files, by path in the folder."""
 
     def fault_of(self, folder: Path, name: str) -> str:
-        """Return a message if a file in the folder of the data does not have its digest on the card, else ""."""
+        """Return a message if a file in the folder of the data differs from its digest on the card, else ""."""
         path, digest = folder / name, self.files[name]
         kind = "md5" if len(digest) == 32 else "sha256"
         try:

@@ -79,7 +79,7 @@ class Listing:
     folder: Path
     """The folder to which the names of the shapes are relative."""
     kind: FileKind
-    """Kind of the files."""
+    """Kind of the files: "meshes" or "clouds"."""
     classes: list[str]
     """Classes in natural order; labels are indices into them."""
     splits: dict[str, list[ShapeFile]]
@@ -139,8 +139,8 @@ def list_folder(
     Without folders of splits, shapes are split by lists next to the class folders, such as modelnet40_train.txt and
     modelnet40_test.txt. Without lists, the files of each class are ordered by a hash of (`seed`, name): the first
     fifth, rounded but at least one, is "test", and the others are "train". A class of one shape is "train". This split
-    is the same on any machine, and a new file changes the split of few others. If there are groups, whole groups are
-    split, by a hash of their names.
+    is the same on any machine, and a new file changes the split of few others. If there are groups, each whole group is
+    assigned to a split, by a hash of its name.
 
     Args:
         folder: the folder.
@@ -228,7 +228,7 @@ def _by_table(tree: FileTree, labels: str) -> _Assignment:
 
 
 def _by_folders(tree: FileTree) -> _Assignment:
-    """Assign classes, splits and groups to files by their folders, or splits by the lists next to these."""
+    """Assign classes and groups to files by their folders, and splits by folders or by lists next to these."""
     lists, listed = splits_by_lists(tree)
     leave_out_notes(tree)
     leave_out_copies(tree)

@@ -55,8 +55,8 @@ def check_against_card(
 ) -> None:
     """Raise a PointsetError unless classes and number of shapes are those of the card, so that results are comparable.
 
-    The card gives the numbers of the first variant, and of every variant if there is only a test split. Numbers are not
-    compared for other variants, or if `shapes` is None.
+    The card gives the number of shapes of the first variant, or of every variant if there is only a test split. It is
+    not compared for other variants, or if `shapes` is None.
     """
     if card is None:
         return

@@ -70,7 +70,7 @@ def scan_folder(folder: Path, depth: int = DEPTH) -> FileTree:
     for suffix in sorted({suffix_of(name) for name in tree.files}):
         try:
             require_library(suffix)
-        except PointsetError as error:  # once for all files
+        except PointsetError as error:  # one note for all files
             tree.skip(f"that cannot be read ({error})", [name for name in tree.files if suffix_of(name) == suffix])
     return tree
 
@@ -78,7 +78,7 @@ def scan_folder(folder: Path, depth: int = DEPTH) -> FileTree:
 def _scan(tree: FileTree, folder: Path, inside: str, most: int) -> None:
     for name, entry in _entries(tree, folder):
         path, content = Path(entry.path), content_by_name(name)
-        item = path if entry.is_symlink() else entry  # an entry has its type, but fails for circular links
+        item = path if entry.is_symlink() else entry  # an entry is faster, but fails for circular links
         if not item.is_dir():
             if content == "unread":
                 tree.notes.append((UNREAD.format(path.suffix.lower() or "without a suffix"), path))

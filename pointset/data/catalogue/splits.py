@@ -42,7 +42,7 @@ def splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]:
 
 
 def splits_by_hash(class_of: Mapping[str, str], group_of: Mapping[str, str], seed: int) -> dict[str, str]:
-    """Return the split of each shape by a hash of its group or, without groups, of its name; a fifth is test."""
+    """Return the split of each shape by a hash of its group or, without groups, its name; a fifth per class is test."""
     groups = [group_of.get(name, name) for name in class_of]
     digests = [sha256(f"{seed}/{group}".encode()).digest() for group in groups]
     order = sorted(range(len(groups)), key=digests.__getitem__)

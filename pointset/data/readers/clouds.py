@@ -87,7 +87,7 @@ def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cl
 
 
 def far_corner(least: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Return the corner [3] to subtract in float64 from a shape with this bounding box; 0 near the origin."""
+    """Return the corner [3] to subtract in float64 from a shape with this bounding box; it is 0 near the origin."""
     step = float(np.finfo(np.float32).eps) * max(-least.min(), most.max())
     return least if 0 < (most - least).max() < FINE_STEPS * step else np.zeros_like(least)
 
@@ -122,7 +122,7 @@ def unit_normals(vectors: np.ndarray) -> np.ndarray:
 
 
 def feature_columns(feature: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of a feature: "normals", "colors", "columns" (all without a name), or the name of a column."""
+    """Return the columns of a feature: "normals", "colors", "columns" (those without names), or a column's name."""
     several = tuple(name for name in numbered(feature, len(names)) if name in names)
     usual: dict[str, tuple[tuple[str, ...], ...]] = {"normals": (NORMAL_COLUMNS,), "colors": COLOR_COLUMNS}
     similar = tuple(name for name in names if name.lower() == feature.lower())[:1]
@@ -140,9 +140,10 @@ def numbered(feature: str, count: int) -> list[str]:
 def unnamed_columns(table: np.ndarray, features: Sequence[str]) -> Columns:
     """Name the columns [n, d] of a file without column names: x, y, z, then normals, then further columns.
 
-    Six columns are points with normals. Of more columns, the three after z are normals only if normals are requested.
-    If there are five columns or more, not six with unit normals, and no feature is requested, a warning says that the
-    first three are read as x, y and z. A first column that counts the points is left out, with a warning.
+    Six columns are points with normals, unless "columns" are requested. Of more columns, the three after z are normals
+    only if normals are requested. If no feature is requested, a warning says that the first three columns are read as
+    x, y and z, except for three or four columns and for unit normals. A first column that counts the points is left
+    out, with a warning.
     """
     count, width = table.shape
     if width > len(AXES) < count and any(np.array_equal(table[:, 0], start + np.arange(count)) for start in (0, 1)):

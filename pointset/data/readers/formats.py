@@ -46,7 +46,7 @@ WITHOUT_SUFFIX = re.compile("readme|licen[cs]e|copying|notice|authors|makefile|v
 
 
 def content_by_name(name: str) -> Literal["shape", "shape or list", "unread", ""]:
-    """Return the likely content of a file by its name; "unread" is an unsupported format or an archive, "" no shape."""
+    """Return the likely content of a file by its name: "unread" for unsupported formats and archives, "" for none."""
     suffix = suffix_of(name)
     if suffix in LIST_SUFFIXES:
         return "" if NOTES.fullmatch(name.lower()) else "shape or list"

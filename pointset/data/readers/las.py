@@ -14,12 +14,12 @@ from pointset.errors import PointsetError
 UNCHUNKED = b"\1\0"
 """First bytes of the LASzip record in files of LASzip 1, on which lazrs (0.8) panics."""
 COMPRESSED, UNKNOWN = 0x80, 2**64 - 1
-"""The bit of the point format that marks LAZ; the offset of the chunk table if the true one is at the file's end."""
+"""The bit of the point format that marks LAZ; the offset in place of a chunk table's true one, at the file's end."""
 
 
 def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
     """Return x, y, z and the other fields by their names in laspy; a field of several numbers has numbered columns."""
-    import laspy  # an extra
+    import laspy  # an optional dependency
 
     whole = path.read_bytes()
     content = np.frombuffer(whole, np.uint8)
@@ -42,7 +42,7 @@ def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
             columns[name] = (values / 65535).astype(np.float32)
         elif values.ndim > 1:
             columns |= dict(zip(numbered(name, values.shape[1]), values.T, strict=True))
-        elif name not in ("X", "Y", "Z"):  # integers before scale and offset
+        elif name not in ("X", "Y", "Z"):  # as stored, before scale and offset
             columns[name] = values
     colors = [name for name in COLOR_COLUMNS[0] if name in columns]
     if colors and len(record) and max(columns[name].max() for name in colors) <= 255:  # 8 bits, as many programs write

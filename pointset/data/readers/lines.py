@@ -1,4 +1,4 @@
-"""Lines of numbers in OFF, OBJ and PLY files: numpy parses all lines at once, and errors name the wrong line."""
+"""Lines of numbers in OFF, OBJ and PLY files: numpy parses all at once, and errors give the number of the line."""
 
 import re
 import warnings
@@ -17,7 +17,7 @@ BLANK = 32
 
 
 def plain_text(content: bytes) -> bytes:
-    r"""Return the text without byte order mark and comments, which begin with #; every line ends in \n."""
+    r"""Return the text without byte order mark and comments (from # on); every line ends in \n."""
     if content.startswith(UTF_16):
         content = content.decode("utf-16", "replace").encode()
     text = content.removeprefix(b"\xef\xbb\xbf")
@@ -85,7 +85,7 @@ class Lines:
         pattern = re.compile(left_out)
 
         def parsed(text: bytes) -> np.ndarray:
-            with warnings.catch_warnings(action="ignore"):  # numpy before 2.3 warns of other words
+            with warnings.catch_warnings(action="ignore"):  # numpy before 2.3 warns of text without numbers
                 try:
                     return np.fromstring(pattern.sub(b"", text) if left_out else text, kind, sep=" ")
                 except ValueError:

@@ -14,7 +14,7 @@ import numpy as np
 from pointset.errors import PointsetError
 
 CORNER_TOLERANCE = 1e-6
-"""Tolerated rounding error of a corner, relative to the size of the polygon: that of files with six digits."""
+"""Tolerated rounding error of a corner relative to the size of the polygon, as in files with six digits."""
 
 
 class MeshError(PointsetError, ValueError):
@@ -111,7 +111,7 @@ def cut_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -
 
 
 def _find_folded(fans: np.ndarray, polygons: np.ndarray) -> np.ndarray:
-    """Return the polygons whose fan (triangles [m, 3, 3]) reaches outside: a triangle is against Newell's normal."""
+    """Return the polygons whose fan (triangles [m, 3, 3]) reaches outside: a triangle faces against Newell's normal."""
     starts = np.flatnonzero(np.diff(polygons, prepend=-1))
     with np.errstate(all="ignore"):  # non-finite coordinates are refused later; sizes and normals may be 0
         sides = fans[:, 1:] - fans[:, :1]
@@ -124,7 +124,7 @@ def _find_folded(fans: np.ndarray, polygons: np.ndarray) -> np.ndarray:
 
 
 def _cut_concave(points: np.ndarray) -> np.ndarray | None:
-    """Return triangles [m, 3] that cover a polygon [n, 3]: no row if it is flat and crosses itself, None for a fan."""
+    """Return triangles [m, 3] that cover a polygon [n, 3]: none if it is flat and crosses itself, None for a fan."""
     length, _, height = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
     is_flat = height <= CORNER_TOLERANCE * length
     with np.errstate(all="ignore"):  # a polygon whose corners are on a line has no normal

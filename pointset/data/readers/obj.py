@@ -3,10 +3,10 @@ r"""Read OBJ, the format of Wavefront ("Object Files", appendix B1 of the Advanc
 OBJ is text, with a keyword at the start of each line. `v x y z` is a vertex; its weight and color are ignored in a
 mesh. `f` is a face with corners `a`, `a/b`, `a//c` or `a/b/c`, where `a` is the index of a vertex: 1 is the first
 vertex of the file, and -1 the last vertex above the face. Polygons are triangulated (`pointset.data.readers.meshes`).
-A file without faces is a point cloud, with colors if vertices have them, and normals if as many `vn` as `v` exist.
+A file without faces is a point cloud, with colors if vertices have them, and normals if there are as many `vn` as `v`.
 
 A backslash at the end of a line continues it on the next line, except in names, where it is part of a path. Other
-keywords are ignored. Wrong lines are refused and named, because a guess could silently give a wrong mesh.
+keywords are ignored. A wrong line raises an error with the line number, as a guess could silently give a wrong mesh.
 """
 
 import re
@@ -28,7 +28,7 @@ _WIDTHS, _EXPECTED = range(3, 8), "expected the 3 coordinates of a vertex, or up
 def read_obj(path: Path, features: Sequence[str] = ()) -> Mesh | Columns:
     """Return the mesh of an OBJ file or, if it has no faces, the coordinates, colors and normals of its points."""
     text = plain_text(path.read_bytes())
-    if b"\\\n" in text:  # empty lines keep the numbers of the lines after them
+    if b"\\\n" in text:  # added empty lines keep the line numbers
         text = _CONTINUED.sub(lambda found: _JOINED.sub(b" ", found[0]) + b"\n" * len(_JOINED.findall(found[0])), text)
     lines = Lines.of(text)
     vertices, faces, normals = (lines.after(word) for word in (b"v", b"f", b"vn"))

@@ -3,8 +3,8 @@
 OFF is text: the word OFF, the counts of vertices, faces and edges, one vertex per line, one face per line. The word may
 be missing, glued to the counts (`OFF490 518 0`), or have the prefixes C, N and ST in any order. Colors, normals and
 textures are ignored, as are comments after `#` and blank lines. Polygons are triangulated
-(`pointset.data.readers.meshes`). A file without faces is a point cloud. Any other line is refused and named. This
-includes a vertex on several lines, so that one missing number cannot shift all numbers after it.
+(`pointset.data.readers.meshes`). A file without faces is a point cloud. Any other line raises an error with the line
+number. This includes a vertex on several lines, so that one missing number cannot shift all numbers after it.
 """
 
 import re
@@ -67,7 +67,7 @@ def write_off(path: Path, mesh: Mesh) -> None:
 
 
 def _vertex_widths(prefix: bytes) -> tuple[int, ...]:
-    """Return how many numbers a vertex may have with this prefix; colors have four in Geomview, in many files three."""
+    """Return how many numbers a vertex may have with this prefix; a color has four in Geomview, three in many files."""
     if not prefix:
         return 3, 6, 7
     width = 3 + 3 * prefix.count(b"N") + 2 * prefix.count(b"ST")

@@ -171,7 +171,7 @@ def _read_records(content: np.ndarray, start: int, count: int, types: Types) -> 
 
 
 def _read_entries(content: np.ndarray, start: int, count: int, types: Types) -> tuple[Properties, int]:
-    """Return the results of `_read_records`, read entry by entry, because lists differ in size."""
+    """Read like `_read_records`, but entry by entry, for lists of different sizes."""
     parts: dict[str, list[np.ndarray]] = {name: [] for name in types}
     for _ in range(count):
         for name, (*length, kind) in types.items():

@@ -78,7 +78,8 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
     `.npy` and `.npz` files hold an array [n, 3], [n, 6] (with normals) or with further columns, or records with fields
     x, y and z. If an `.npz` file has several arrays, that of points is called "points", and that of normals "normals".
     `.ply`, `.obj` and `.off` files must have no faces. Fields of `.las` and `.laz` files (`pip install
-    'pointset-learn[las]'`) have their names in laspy; the intensity is from 0 to 1, colors have 8 or 16 bits.
+    'pointset-learn[las]'`) have their laspy names. Their intensity is from 0 to 1, and their colors have 16 bits, or 8
+    bits if all are below 256.
 
     `.xyz`, `.txt`, `.csv`, `.pts`, `.xyzn`, `.xyzrgb`, `.asc` and `.tsv` files have one point per line, with numbers
     separated by blanks, commas or semicolons, and decimal points. The number of points or the names of the columns may
@@ -87,9 +88,9 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
     Args:
         path: the file.
         normals: read the normals too, scaled to unit length.
-        features: other features of each point, in the order of the result: "colors" (integers are scaled to the range
-            from 0 to 1, which stands for 65535 if they have 16 bits, else for 255); "columns", the further columns of a
-            file without column names; or the name of a field, or of an array [n] or [n, f] in an `.npz` file.
+        features: other features of each point, in the order of the result: "colors", from 0 to 1 (integers are divided
+            by 65535 if they have 16 bits, else by 255); "columns", the further columns of a file without column names;
+            or the name of a field, or of an array [n] or [n, f] in an `.npz` file.
 
     Returns:
         Points [n, 3] in the file's units and axes, with the requested normals and features. If they are far from the
@@ -138,7 +139,7 @@ def _read(path: Path, suffixes: Set[str], normals: bool = False, features: Seque
 
 def _checked(mesh: Mesh) -> Mesh:
     """Return a mesh moved to the origin if it is far away; raise a MeshError if no face has an area."""
-    if not any(_have_area(mesh.vertices[faces]) for faces in (mesh.faces[:1024], mesh.faces)):  # few suffice for most
+    if not any(_have_area(mesh.vertices[faces]) for faces in (mesh.faces[:1024], mesh.faces)):  # a few often suffice
         raise MeshError(f"has no area: every face is degenerate, {len(mesh.faces):,} in all")
     corner = far_corner(mesh.vertices.min(axis=0), mesh.vertices.max(axis=0))
     if not corner.any():
@@ -176,12 +177,12 @@ def _table(columns: Columns, names: Sequence[str]) -> np.ndarray:
     """Return the named columns as float64 [n, names], with integer colors scaled to the range from 0 to 1."""
     types = [columns[name].dtype for name in names]
     colors = {name for group in (*COLOR_COLUMNS, ("colors",)) if {*group} <= {*names} for name in group}
-    with np.errstate(invalid="ignore"):  # a signalling NaN
+    with np.errstate(invalid="ignore"):  # for signalling NaNs
         table = np.stack([columns[name] for name in names], axis=1).astype(np.float64)
     for index, (name, kind) in enumerate(zip(names, types, strict=True)):
         if kind.kind in "iu" and (name in colors or name.startswith("colors ")):
             most = 65535 if kind.itemsize == 2 else 255
             table[:, index] /= most
             if table[:, index].min() < 0 or table[:, index].max() > 1:
-                raise CloudError(f"has colors in whole numbers below 0 or above {most}: save them as fractions of 1")
+                raise CloudError(f"has colors in whole numbers below 0 or above {most}: save fractions from 0 to 1")
     return table

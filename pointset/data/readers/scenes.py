@@ -95,7 +95,7 @@ def _detach_skins(document: dict[str, Any]) -> None:
 
 
 def _move_scales_to_nodes(document: dict[str, Any]) -> None:
-    """Give meshes of normalised integers a further node with their scale, which trimesh applies only for nodes."""
+    """Give meshes of normalised integers a further node with their scale, because trimesh does not normalise them."""
     nodes, accessors = document.get("nodes", []), document.get("accessors", [])
     scales = {}
     for number, mesh in enumerate(document.get("meshes", [])):
@@ -116,11 +116,11 @@ def read_dae(path: Path, features: Sequence[str] = ()) -> Mesh:
 
     A part with a skin has its bind pose. Lines, and parts that cannot be read, are left out with a warning.
     """
-    import collada  # an extra
+    import collada  # an optional dependency
 
     content = re.sub(rb"(?<=\d),(?=\d)", b".", path.read_bytes())  # 3ds Max wrote decimal commas in some languages
     document = collada.Collada(io.BytesIO(content), ignore=[collada.common.DaeError])
-    with warnings.catch_warnings(action="ignore", category=PendingDeprecationWarning):  # of numpy's matrices
+    with warnings.catch_warnings(action="ignore", category=PendingDeprecationWarning):  # about numpy's matrix class
         parts = [*document.scene.objects("geometry")]
         for controller in document.scene.objects("controller"):  # of a morph, the base shape is read
             is_skin = hasattr(controller, "skin")

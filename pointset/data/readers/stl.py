@@ -19,7 +19,7 @@ _END = re.compile(rb"(?im)^[ \t]*end[ \t]?loop\b")
 
 
 def read_stl(path: Path, features: Sequence[str] = ()) -> Mesh:
-    """Return the mesh of an STL file, which is text if it has vertex lines and not the size of a binary file.
+    """Return the mesh of an STL file, which is text if it has vertex lines and its size is not that of a binary file.
 
     If the header of a binary file declares no triangles, all triangles after it are read, with a warning.
     """
@@ -34,7 +34,7 @@ def read_stl(path: Path, features: Sequence[str] = ()) -> Mesh:
         if len(content) < _HEADER:
             raise PointsetError("is not an STL file: it has neither lines of vertices nor the size of binary triangles")
         if not count and fit:
-            warnings.warn(f"{path}: counts no triangle in its header, and has {fit:,}", stacklevel=2)
+            warnings.warn(f"{path}: declares no triangle in its header, but has {fit:,}", stacklevel=2)
             count = fit
         records = take_declared(path, memoryview(content)[_HEADER:], count * _RECORD.itemsize)
         corners = np.frombuffer(records, _RECORD)["corners"]
@@ -42,7 +42,7 @@ def read_stl(path: Path, features: Sequence[str] = ()) -> Mesh:
 
 
 def _corners_of_text(path: Path, text: bytes) -> np.ndarray:
-    """Return the coordinates [3 * facets, 3] in the vertex lines; each end of a loop must follow three of them."""
+    """Return the coordinates [3 * facets, 3] in vertex lines; three of these must precede each end of a loop."""
     corners, ends = [*_CORNER.finditer(text)], [match.start() for match in _END.finditer(text)]
     before = np.searchsorted([match.start() for match in corners], ends)
     wrong = np.flatnonzero(np.diff(before, prepend=0) != 3)

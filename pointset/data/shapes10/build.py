@@ -53,7 +53,7 @@ def is_current(folder: Path) -> bool:
 def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int = 30, progress: bool = True) -> None:
     """Write the dataset as `kind/split/kind_0001.off` unless it exists; the same seed gives the same bytes.
 
-    Each kind has `train` and `test` shapes; the numbers of files continue from train to test, as in ModelNet. A
+    `train` and `test` are numbers of shapes per kind. Files are numbered on from train to test, as in ModelNet. A
     PointsetError is raised if the folder holds anything else, such as the dataset of another version.
     """
     if is_current(folder):

@@ -310,7 +310,7 @@ def test_a_binary_stl_with_another_end_is_read_with_a_warning(change, tmp_path):
     content = BOX.export(file_type="stl")
     content = content + b"made by hand" if change == "tail" else content[:80] + bytes(4) + content[84:]
     (tmp_path / "a.stl").write_bytes(content)
-    with pytest.warns(UserWarning, match=r"a\.stl: (counts no triangle|has 12 bytes more)"):
+    with pytest.warns(UserWarning, match=r"a\.stl: (declares no triangle|has 12 bytes more)"):
         mesh = read_mesh(tmp_path / "a.stl")
     assert corners(mesh.vertices, mesh.faces) == corners(BOX.vertices, BOX.faces)
 

@@ -18,7 +18,7 @@ from pointset.data.readers.reading import read_shape
 RIGHT: dict[str, tuple[int, str]] = {
     "06-trailing-bytes/longx.ply": (8, "has 7 bytes more"),
     "10-padded-by-last-point/slab_0.npy": (256, ""),
-    "11-stl-header/11count0.stl": (2, "counts no triangle"),
+    "11-stl-header/11count0.stl": (2, "declares no triangle"),
     "11-stl-header/11solidfacet.stl": (2, ""),
     "11-stl-header/11tail.stl": (2, "has 28 bytes more"),
     "12-ascii-stl/12commented.stl": (1, ""),
