@@ -141,7 +141,7 @@ class Classification(Objective):
         by_chance = largest + 2 * math.sqrt(largest * (1 - largest) / len(self.train))
         if loss > NEAR_CHANCE * of_frequencies and accuracy <= by_chance:
             warn_caller(
-                f"training ends at chance: the loss {loss:.3f} is near {of_frequencies:.3f}, of class frequencies: "
+                f"training ends at chance: the loss {loss:.3f} is near {of_frequencies:.3f} of class frequencies: "
                 "give more steps (epochs or steps), less dropout, or another learning_rate"
             )
 

@@ -238,8 +238,8 @@ class _Selection:
         """Yield remarks on groups that are ignored, and on probabilities that are not calibrated."""
         if self.train.grouping and not self.grouping:
             yield (
-                "folds are drawn without groups, because with them a class has no training shape: the accuracy may be "
-                f"optimistic; give --groups {WHAT_GROUPS_TAKES}"
+                "folds ignore groups, because with groups a class would have no training shape in a fold: the accuracy "
+                f"may be too high; give --groups {WHAT_GROUPS_TAKES}"
             )
         baseline = baseline_of(model)
         if (model.temperature if baseline is None else float(baseline.head.temperature)) == 1.0:

@@ -214,7 +214,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        message = f"{source} does not fit the model that run.json describes: restore the two as they were"
+        message = f"{source} does not fit the model that run.json describes: restore both files"
         raise PointsetError(message) from error
 
 
@@ -320,5 +320,5 @@ def pooled_shape(pooling: Builder, pool: nn.Module, width: int) -> list[int]:
         wrong = one_line(error, QUOTED)
     if wrong:
         names = "+".join(member.entry.name for member in pooling.members)
-        raise PointsetError(f"pooling {names} must have forward(X, mask=None) -> [B, d], and {wrong}")
+        raise PointsetError(f"pooling {names} must have forward(X, mask=None) -> [B, d], but {wrong}")
     return one

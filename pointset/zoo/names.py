@@ -104,7 +104,7 @@ def zoo_name(row: str) -> str:
     if match["statistic"] and not (subtracts and pooling.statistic == match["statistic"]):
         raise PointsetError(
             f"{quoted(row)} does not exist: rFFp layers subtract the mean before mean pooling, and the maximum "
-            "before all others"
+            "before all other poolings"
         )
     return name
 

@@ -129,7 +129,7 @@ def trained_name(name: str, pretrained: bool | str | Path | None) -> str | Path:
         return full if full in known or not Path(pretrained).is_dir() else Path(pretrained)
     tags = [full.removeprefix(f"{name}.") for full in known if full.startswith(f"{name}.")]
     if not tags:
-        raise PointsetError(f"{quoted(name)} has no trained weights: there are {', '.join(known)}")
+        raise PointsetError(f"{quoted(name)} has no trained weights: trained models are {', '.join(known)}")
     usual = USUAL.partition(".")[2]
     return f"{name}.{usual if usual in tags else tags[0]}"
 

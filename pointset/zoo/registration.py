@@ -140,7 +140,7 @@ def _register(module: T, kind: Kind, name: str, listed: str, export: bool = Fals
     digest = digest_of_file(module) if callable(module) else ""
     entry = Entry(kind, name, module, listed or without_argument(name), export, digest)
     if not entry.pattern.fullmatch(entry.listed):
-        raise PointsetError(f"{kind} name {name!r} has an argument: give listed, an example of its names")
+        raise PointsetError(f"{kind} name {name!r} has an argument: give listed, an example of a name")
     if kind == "weights":
         if name in WEIGHTS:
             raise PointsetError(f"weights name {name!r} is taken by pointset: use another name")

@@ -37,10 +37,11 @@ SUPPORT_EVERY = 10
 """The support is computed for every `SUPPORT_EVERY`-th test shape."""
 WORST = 3
 """Number of confusions on the card."""
-GENERATED = "The code, the shapes that it generates, and these numbers are under the MIT licence."
+GENERATED = "The code, the shapes that it generates, and the weights are under the MIT licence."
 TERMS = (
-    "The code and these numbers are under the MIT licence. They were fitted to the CAD models of ModelNet40, whose "
-    "copyright stays with their authors and which were released for academic research: clear any other use with them."
+    "The code and the weights are under the MIT licence. The weights were fitted to the CAD models of ModelNet40, "
+    "which were released for academic research. Their copyright stays with their authors: ask them before any other "
+    "use."
 )
 app = cyclopts.App(name="publish.py", help=__doc__, result_action="return_value")
 

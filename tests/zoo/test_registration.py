@@ -96,7 +96,7 @@ def test_it_is_compared_in_worker_processes(tmp_path, clouds_folder):
 def test_a_pooling_that_takes_no_mask_or_does_not_pool_is_refused_in_one_sentence(forward, words):
     pointset.register_pooling("wrong")(type("Wrong", (pointset.nn.Pooling,), {"forward": forward}))
     try:
-        with pytest.raises(PointsetError, match=rf"wrong must have forward\(X, mask=None\) -> \[B, d\], and .*{words}"):
+        with pytest.raises(PointsetError, match=rf"wrong must have forward\(X, mask=None\) -> \[B, d\], but .*{words}"):
             pointset.create_model("rff-wrong", classes=2, dim=8)
     finally:
         del registry.REGISTERED["pooling", "wrong"]

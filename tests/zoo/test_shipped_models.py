@@ -91,7 +91,7 @@ def test_trained_weights_are_found_by_true_by_a_tag_and_by_the_full_name():
     assert all(torch.equal(tensor, other[name]) for name, tensor in weights[0].items() for other in weights[1:])
     assert all(model.description["model"]["name"] == "isab16-pma" for model in made)
     for name, tag, words in [
-        ("rff-max", True, "'rff-max' has no trained weights: there are dumlp16"),
+        ("rff-max", True, "'rff-max' has no trained weights: trained models are dumlp16"),
         ("isab16-pma", "modelnet", "'isab16-pma.modelnet' is not a run .* one of isab16-pma.modelnet40"),
         (USUAL, "x", "is not a run or a trained model"),
         (USUAL, False, "no model is called"),
