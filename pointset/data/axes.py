@@ -30,7 +30,7 @@ UP_TO_Z = {
 
 
 def usual_up(names: Iterable[str]) -> Axis | None:
-    """Return the usual upward axis of files with these suffixes; None if it is unknown or differs."""
+    """Return the usual upward axis of files, by their suffixes; None if it is unknown or not the same for all."""
     axes = {USUAL_AXES.get(suffix_of(name)) for name in names}
     return axes.pop() if len(axes) == 1 else None
 
@@ -38,8 +38,8 @@ def usual_up(names: Iterable[str]) -> Axis | None:
 def axis_of_dataset(up: FileUp, of_card: Axis | None, names: Sequence[str], folder: Path) -> dict[str, Any]:
     """Return the upward axes of a dataset's sets and files, as fields of a `Preparation`.
 
-    If `up` is "auto", this is the axis of the card, or else the usual one of the files, with a warning if any have Y
-    up.
+    If `up` is "auto", this is the axis of the card, or else the usual axis of the files, with a warning if some
+    files usually have Y up.
     """
     suffixes = {suffix_of(name) for name in names} & SHAPE_SUFFIXES
     known = of_card if of_card and up == "auto" else up

@@ -18,15 +18,16 @@ from pointset.errors import PointsetError, counted, quoted
 Groups = NDArray[np.int64]
 """The number of each shape's group, [N]."""
 NO_GROUPS, BY_NAMES = "none", "names"
-"""Values of --groups: no groups; groups by `name_key`, without the conditions of `groups_from_names`."""
+"""Values of --groups: "none" for no groups, "names" for `name_key` without the conditions of `groups_from_names`."""
 FEWEST_GROUPS = 3
-"""Minimum number of groups that most classes must have."""
+"""Minimum number of groups in most classes if shapes are grouped by their names."""
 WHAT_GROUPS_TAKES = (
     "a CSV table of files and groups, a regular expression whose parentheses are the group, or the number of a folder "
     "level (1 is the top)"
 )
 _NUMBERED = re.compile(r"(.*(?<![^\W_])[^\W\d_]*)\d+([\W_]+[^\W\d_]*)*", re.DOTALL)
-"""Matches a name whose last word with digits is a number, perhaps after letters. Group 1 is the name before it."""
+"""Matches a name whose last word with digits is a number, perhaps after letters. Group 1 is what is before the
+number."""
 _SUFFIX = re.compile(r"\.[A-Za-z]\w*$")
 
 

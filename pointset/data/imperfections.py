@@ -47,7 +47,7 @@ class Background(_Imperfection):
     most: Share = 0.1
     """The share is uniform on [0, most]."""
     probability: PositiveShare = 0.2
-    """Share of the clouds that are changed."""
+    """Probability that a cloud is changed."""
 
     def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
         share = _share(points, self.most, self.probability, generator)
@@ -66,7 +66,7 @@ class Crop(_Imperfection):
     most: Share = 0.5
     """The share that is removed is uniform on [0, most]."""
     probability: PositiveShare = 0.3
-    """Share of the clouds that are changed."""
+    """Probability that a cloud is changed."""
 
     def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
         heights = _heights(points, real, generator)
@@ -84,7 +84,7 @@ class Uneven(_Imperfection):
     most: NonNegative = 1.5
     """Maximum fall of the logarithm of the density."""
     probability: PositiveShare = 0.2
-    """Share of the clouds that are changed."""
+    """Probability that a cloud is changed."""
 
     def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
         steepness = _share(points, self.most, self.probability, generator)
@@ -100,7 +100,7 @@ class Thin(_Imperfection):
     least: PositiveShare = THINNEST
     """Minimum share of the points that is kept."""
     probability: PositiveShare = 0.5
-    """Share of the clouds that are changed."""
+    """Probability that a cloud is changed."""
 
     def _imperfect(self, points: Tensor, real: Tensor, generator: Generator) -> Tensor:
         kept = self.least ** _share(points, 1.0, self.probability, generator)

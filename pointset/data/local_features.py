@@ -43,7 +43,7 @@ SCALES = (0.8, 0.4, 0.2, 0.1)
 WIDTHS: dict[LocalFeatures, int] = {"none": 0, "upright": 9 + 3 * len(SCALES), "invariant": 18 + 3 * len(SCALES)}
 """Number of local features of each point, by kind."""
 SIZE, FEWEST, USUAL_POINTS = 16, 8, 1024
-"""Number of neighbours, including the point, from USUAL_POINTS points on; its minimum in smaller clouds."""
+"""Neighbours, including the point: SIZE in clouds of USUAL_POINTS points or more, at least FEWEST in smaller ones."""
 EPSILON = 1e-4
 """Added to the eigenvalues, whose sum is 1, before the square root: smaller values are rounding errors of float32."""
 GAP = 3e-3
@@ -106,14 +106,15 @@ def batch_local_features(
     """Return the local features of all points of a batch, in its dtype, for models that take coordinates alone.
 
     They equal those of `cloud_local_features`, except for rounding and the choice among neighbours at equal distances.
-    Padded rows, where the mask is False, are zero. The k-d tree of `cloud_local_features` takes two thirds of the time.
+    Padded rows, where the mask is False, are zero. `cloud_local_features`, with a k-d tree, takes two thirds of the
+    time.
     """
     real = torch.ones_like(points[:, :, :1]) if mask is None else mask[:, :, None].to(points.dtype)
     X, _ = _normalized(points, real)
     # SIZE unused points are appended, so that an exported model finds SIZE neighbours in sets of any size.
     others = torch.nn.functional.pad(X, (0, 0, 0, SIZE))
     squares = torch.zeros_like(X[:, :, :1])
-    for axis in range(3):  # without the products of a matrix multiplication, whose rounding chooses other neighbours
+    for axis in range(3):  # not by a matrix multiplication, whose rounding leads to other neighbours
         squares = squares + (X[:, :, None, axis] - others[:, None, :, axis]).square()
     again = ((squares[..., :-SIZE] == 0) & (real.mT > 0)).tril(-1).any(dim=2, keepdim=True)  # equals an earlier point
     distinct = real * ~again
@@ -239,7 +240,7 @@ def _weighted_sums(Y: Float[Tensor, "... 4 m"], exponents: Float[Tensor, "... n 
 
 def _mean_shifts(X: Float[Tensor, "... n 3"], sums: Float[Tensor, "... s 4 n"]) -> Float[Tensor, "... n s 3"]:
     """Return (sum_j K_j y_j / sum_j K_j - x) / s for each s of `SCALES`."""
-    means = sums[..., :3, :] / sums[..., 3:, :].clamp(min=1)  # less than 1 in padded rows alone
+    means = sums[..., :3, :] / sums[..., 3:, :].clamp(min=1)  # below 1 only in padded rows
     scales = torch.tensor(SCALES, dtype=X.dtype, device=X.device)[:, None, None]
     return ((means - X.mT[..., None, :, :]) / scales).movedim(-1, -3)
 
@@ -255,7 +256,7 @@ def _eigenvalues(C: Float[Tensor, "... 3 3"]) -> tuple[Tensor, Tensor, Tensor]:
     spread = ((a * a + b * b + c * c + 2 * (xy * xy + xz * xz + yz * yz)) / 6).clamp(min=1e-14).sqrt()
     determinant = a * (b * c - yz * yz) - xy * (xy * c - yz * xz) + xz * (xy * yz - b * xz)
     cosine = determinant / (2 * spread**3)
-    angle = torch.where(cosine.abs() < 1, cosine, cosine.sign()).acos() / 3  # no gradient at 1: there it is infinite
+    angle = torch.where(cosine.abs() < 1, cosine, cosine.sign()).acos() / 3  # no gradient at 1, where it is infinite
     largest = mean + 2 * spread * angle.cos()
     smallest = mean + 2 * spread * (angle + 2 * math.pi / 3).cos()
     return largest, 3 * mean - largest - smallest, smallest

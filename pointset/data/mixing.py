@@ -16,7 +16,7 @@ class Mixed(NamedTuple):
     points: Float[Tensor, "B n d"]
     """Sets of unchanged sizes, with their features. The order of the points changes; zero padding stays last."""
     partners: Int[Tensor, " B"]
-    """For each set, the index in the batch of the set that its inserted points are from."""
+    """For each set, the index in the batch of its partner, whose points are inserted."""
     shares: Float[Tensor, " B"]
     """Share of the points that come from the partner; 0 for an unchanged set."""
 
@@ -42,7 +42,7 @@ class CutMix(Checked):
     def __call__(
         self, points: Float[Tensor, "B n d"], generator: Generator, mask: Bool[Tensor, "B n"] | None = None
     ) -> Mixed:
-        """Mix the sets of a batch. Padding must come last, so the mask, True at real points, stays valid."""
+        """Mix the sets of a batch. The mask, True at real points, stays valid, as padding must come last."""
         count, most, _ = points.shape
         partners = torch.randperm(count, generator=generator)
         chosen = torch.rand(count, generator=generator) < self.probability

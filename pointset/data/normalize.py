@@ -34,7 +34,7 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None, *, up
             finite becomes NaN.
 
     Raises:
-        PointsetError: `how` is unknown (the known names are listed), or points or mask have another type or shape.
+        PointsetError: `how` is unknown (the known names are listed), or points or mask have a wrong type or shape.
 
     Example:
         >>> points = pointset.data.normalize_points(torch.tensor(X[:2]), "unit-sphere")

@@ -20,7 +20,7 @@ Sampler = Literal["uniform", "fps", "poisson"]
 NORMALS = "normals"
 """Name of the feature that rotates with the shape."""
 CLOUD_POINTS = 1024
-"""Minimum number of points for local features, as they depend on the density; a smaller cloud is used whole."""
+"""Local features are computed from at least this number of points, if a cloud has them: they depend on the density."""
 DERIVED = ("kinds", "files_up", "inputs", "local_features", "least")
 """Fields of a preparation that follow from the data, the model and the training."""
 TABLES = ("labels", "groups", "without")
@@ -41,19 +41,18 @@ class Preparation(OutlierOptions):
     """Points per set. Smaller clouds are used whole."""
     cache_points: PointCount = 2048
     """Number of points that are sampled once from each mesh and cached. Sets are random subsets of them. In the
-    preparation of a trained model: the number of points of its largest shape."""
+    preparation of a trained model: the number of points of its largest training shape."""
     normalize: Normalize = "unit-sphere"
-    """Normalisation of each set: centred and scaled to radius 1 ("unit-sphere") or to standard deviation 1
-    ("center-standardize"; "standardize" subtracts one mean from all coordinates), or also rotated to principal axes:
-    "principal-axes" for shapes in any pose, "upright-axes" for shapes rotated about the upward axis."""
+    """Normalisation of each set. "unit-sphere" centres it and scales it to radius 1, "center-standardize" to standard
+    deviation 1; "standardize" subtracts one mean from all coordinates instead of centring. "principal-axes" (for shapes
+    in any pose) and "upright-axes" (for shapes rotated about the upward axis) also rotate sets to principal axes."""
     sampler: Sampler = "uniform"
     """How points are sampled from meshes: uniformly, or evenly spread by farthest-point sampling ("fps") or
     Poisson-disk sampling ("poisson", which needs the extra open3d)."""
     up: Axis = "z"
     """Upward axis of the sets."""
     kinds: Annotated[tuple[str, ...], _DERIVED] = ()
-    """Suffixes of the files that have the upward axis of the training files. Others have the usual axis of their
-    format."""
+    """Suffixes of the files that have the upward axis of the training files. Other files have that of their format."""
     files_up: Annotated[FileUp | None, _DERIVED] = None
     """Upward axis of the training files if it is neither y nor z. Their points are rotated to Z up."""
     features: tuple[str, ...] = ()
@@ -64,8 +63,7 @@ class Preparation(OutlierOptions):
     local_features: Annotated[LocalFeatures, _DERIVED] = "none"
     """Kind of local features; see `pointset.data.local_features`."""
     least: Annotated[PositiveShare, _DERIVED] = 0.5
-    """Clouds with fewer points than this share of those of a training shape cause a warning if local features are
-    used."""
+    """With local features, clouds with less than this share of the points of a training shape cause a warning."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

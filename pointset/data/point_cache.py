@@ -39,7 +39,7 @@ class PointCache:
     classes: list[str]
     """Names of the classes, in the order of the labels."""
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """Other values of each point, [M, P, ...] or [T, ...] as the points: unit "normals" (3) and "features" (f)."""
+    """Other values of each point, [M, P, ...] or [T, ...] like the points: unit "normals" (3) and "features" (f)."""
     checksums: tuple[str, ...] = ()
     """[M], BLAKE2b of each shape's points, if the manifest has them."""
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class PointCache:
 
 
 def one_width(what: str, widths: Mapping[str, int]) -> int:
-    """Return the common value of the numbers of columns of shapes, by name; a PointsetError if they differ."""
+    """Return the number of columns that all shapes have, given that of each by name; a PointsetError if they differ."""
     (first, width), *others = widths.items()
     for name, other in others:
         if other != width:
@@ -194,7 +194,7 @@ def random_indices(cache: PointCache, rows: NDArray[np.int64], size: int, genera
 def fixed_indices(cache: PointCache, rows: NDArray[np.int64], size: int, seed: int) -> Indices:
     """Return the fixed subset of each shape, which depends only on the seed and the shape's name.
 
-    It is the start of a permutation, so a smaller subset is contained in a larger one.
+    A subset is the start of a permutation, so a smaller subset is contained in a larger one.
     """
     generators = [np.random.default_rng(seed_for(seed, cache.names[row])) for row in rows.tolist()]
     each = zip(generators, cache.sizes[rows].tolist(), strict=True)
@@ -208,7 +208,7 @@ def _among_all(cache: PointCache, rows: NDArray[np.int64], chosen: Sequence[NDAr
 
 
 def random_subsets(available: int, count: int, sets: int, generator: torch.Generator) -> NDArray[np.int64]:
-    """Return independent random subsets of range(available), int64 [sets, count], each uniform among all of this size.
+    """Return independent, uniform random subsets of range(available) of size `count`, int64 [sets, count].
 
     Numbers are drawn with replacement and repeats are dropped, so the cost grows with `count` and not with `available`.
     For more than half of the range, the complement is drawn. All arithmetic is in integers, so the result does not

@@ -34,7 +34,7 @@ _AT_ONCE = 256
 
 
 class PointSets(Dataset[tuple[Tensor, int]]):
-    """Shapes as point sets, each a subset of its cache of points.
+    """Shapes as point sets, each a subset of the cached points of a shape.
 
     The evaluation view (`points`, `mask`, `dataset[i]`) is one fixed subset per shape, which depends only on the seed
     and the shape's name. The training view (`draw`) is a fresh random subset each time. Both views are normalised after
@@ -119,7 +119,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         if wanted != self.inputs:
             beside = f" (coordinates and {', '.join(self.options.features)})" if self.options.features else ""
             raise PointsetError(
-                f"the model takes {wanted} numbers of each point, and those of {self.name or 'the data'} have "
+                f"the model takes {wanted} values per point, but {self.name or 'the data'} has "
                 f"{self.inputs}{beside}: create the model with inputs={self.inputs}, or load the data with other "
                 "features"
             )
@@ -132,7 +132,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         cache, largest = self.point_cache, int(self.point_cache.sizes.max(initial=0))
         if len(cache) and size > largest and (cache.offsets is None or self.split == "train"):
             raise PointsetError(
-                f"{request} is more than the {largest} that {self.name or 'the data'} holds per shape: ask for at most "
+                f"{request} is more than the {largest} that {self.name or 'the data'} holds per shape: choose at most "
                 f"{largest}{flag and f' ({flag} {largest})'}"
             )
 
@@ -164,7 +164,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """
         if isinstance(index, slice):
             return self.subset(range(len(self))[index])
-        row = range(len(self))[index]  # IndexError ends an iteration
+        row = range(len(self))[index]  # raises the IndexError that ends an iteration
         return self._fixed(self.rows[[row]])[0], int(self.labels[index])
 
     @functools.cached_property
@@ -270,7 +270,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @functools.cached_property
     def grouping(self) -> Grouping:
-        """The given groups, or those of `groups_from_names`; none if `options.groups` is "none"."""
+        """The given groups. Without them, those of `groups_from_names`, or none if `options.groups` is "none"."""
         if self.groups is not None:
             return Grouping(number_groups(self.groups.tolist()), "given")  # some groups may be only in other subsets
         if self.options.groups == NO_GROUPS:
@@ -281,7 +281,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """Split into training and validation sets, stratified by class.
 
         From a class of c shapes, round(fraction * c) random ones are held out, but at least one stays in training.
-        Groups (see `grouping`) are held out whole, with at most this number of shapes, or one larger group.
+        Groups (see `grouping`) are held out whole: some with at most this number of shapes together, or one larger one.
 
         Returns:
             (training, validation), both in the order of this dataset.

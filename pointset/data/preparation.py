@@ -57,13 +57,14 @@ def prepare(
 
     Args:
         shape: the path of a mesh or a point cloud; a `Mesh` or a mesh of trimesh; a `Cloud`; an array, tensor or list
-            of rows [n, 3 + features]; or a DataFrame with columns of these names. A `Prepared` is returned unchanged.
+            of rows [n, 3 + features]; or a DataFrame with columns x, y, z and features. A `Prepared` is returned
+            unchanged.
         preparation: the preparation of the training shapes, such as `model.preparation`.
         points: maximum number of points of the set; None means that of the preparation.
         seed: seed of the points.
-        up: the shape's upward axis. "auto" or None means the axis that the file (DAE) or the `Mesh` states; otherwise,
-            for a file, the axis of the training files if they have its format, or else the usual axis of its format
-            (y for OBJ, GLB and glTF, z for 3MF), if it has one; and for other shapes the axis of the training sets.
+        up: the shape's upward axis. "auto" or None means the axis that the file (DAE) or the `Mesh` states. Without
+            one, a file has the axis of the training files if they have its format, or else the usual axis of its format
+            (y for OBJ, GLB and glTF, z for 3MF), if any. Other shapes have the axis of the training sets.
         remove_outliers: remove outliers of a cloud, unless it is an array; None means as in training.
         name: name of the shape, for warnings; by default its path.
 
@@ -97,15 +98,17 @@ def prepare(
         return _prepare_mesh(shape, wanted, now, seed)
     shape = prepare_cloud(shape, name or "the cloud", wanted) if given else merge_duplicates(shape)
     if from_file and len(shape.points) > wanted.points:  # names no file, so that Python shows it once
-        warnings.warn(f"of clouds with more points a random {wanted.points:,} are used", UserWarning, stacklevel=3)
+        warnings.warn(
+            f"of clouds with more points, {wanted.points:,} random points are used", UserWarning, stacklevel=3
+        )
     return _prepare_cloud(shape, wanted, now, seed, untouched=not given)
 
 
 def _prepare_mesh(mesh: Mesh, wanted: Preparation, now: str, seed: int) -> Prepared:
     if lacking := ", ".join(wanted.further):
-        raise PointsetError(f"a mesh has no {lacking}, which the model needs of its points: give a point cloud")
+        raise PointsetError(f"a mesh has no {lacking}, which the model needs for each point: give a point cloud")
     mesh = Mesh(rotate_up(mesh.vertices, now, wanted.up), mesh.faces)
-    # In training, a set is a random part of a cache whose points are spread evenly; it is not spread evenly itself.
+    # In training, a set is a random subset of evenly spread cached points, so it is not evenly spread itself.
     drawn = wanted.cloud_points if wanted.sampler == "uniform" else max(wanted.cloud_points, wanted.cache_points)
     if wanted.points == MOST_POINTS:  # a model before training has no number of points
         drawn = wanted.cache_points
@@ -134,7 +137,7 @@ def _prepare_cloud(cloud: Cloud, wanted: Preparation, now: str, seed: int, *, un
 def _finished(cloud: Cloud, wanted: Preparation, mesh: Mesh | None = None, *, untouched: bool = False) -> Prepared:
     """Return the first `points` of a cloud, with local features of the whole cloud."""
     if lacking := ", ".join(name for name in wanted.arrays if name not in cloud.arrays):
-        raise PointsetError(f"the cloud has no {lacking}, which the model needs of its points: give them too")
+        raise PointsetError(f"the cloud has no {lacking}, which the model needs for each point: add them")
     parts = [cloud.arrays[name] for name in wanted.arrays]
     if wanted.local_features != "none":
         parts.append(stored_local_features(cloud.points, wanted.local_features))

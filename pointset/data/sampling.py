@@ -42,7 +42,7 @@ def sample_points(
     Args:
         mesh: a mesh; faces without area get no points.
         n: number of points.
-        seed: a number from 0.
+        seed: a whole number, at least 0.
         sampler: "uniform", "fps" (farthest points) or "poisson" (Poisson disk; needs the extra open3d).
         normals: also return the unit normal of each point's face, by the right-hand rule.
 
@@ -74,7 +74,7 @@ def sample_points(
     (x, y, z), (u, v, w) = corners[1] - corners[0], corners[2] - corners[0]
     crosses = np.stack([y * w - z * v, z * u - x * w, x * v - y * u])  # normals, with twice the face's area as length
     generator = _generator(seed)
-    areas = np.sqrt(_sum_of_squares(crosses))  # twice the areas, to be exact
+    areas = np.sqrt(_sum_of_squares(crosses))  # in fact twice the areas
     points, faces = _draw_uniform(corners, areas, CANDIDATES[sampler] * n, generator)
     if sampler != "uniform":
         start = int(generator.integers(len(points)))
@@ -94,7 +94,7 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
     Args:
         points: finite numbers [N, 3], an array or nested lists.
         n: number of points, from 1 to N.
-        seed: a number from 0.
+        seed: a whole number, at least 0.
         sampler: "uniform", a random subset in random order, or "fps", farthest points from a random start.
 
     Returns:

@@ -18,13 +18,13 @@ NEIGHBOURS = 6
 """Number of nearest shapes in feature space with which each shape is compared."""
 RATIO = 0.8
 """Maximum ratio of a near-duplicate's distances to its nearest and second nearest shape (Lowe, *Distinctive image
-features from scale-invariant keypoints*, 2004): in dense classes, different shapes can be as near as two samplings."""
+features from scale-invariant keypoints*, 2004). Without it, different shapes of dense classes would count."""
 SAME_POINT = 2e-4
 """Maximum distance of a point between two files of one shape, relative to the extent: text may have four digits."""
 
 
 def find_duplicates(shapes: Shapes, features: Features, progress: bool = False) -> list[tuple[int, int, str]]:
-    """Return pairs (first, second, kind) of duplicates. Each shape is second at most once, with its closest duplicate.
+    """Return pairs (first, second, kind) of duplicates. A shape is second at most once, after its closest duplicate.
 
     Kinds are "identical bytes"; "identical points", in any order and format, to the precision of text; and
     "near-duplicate": much closer in feature space than the second nearest shape, and as close as two samplings of one

@@ -24,7 +24,7 @@ class LabelCheck:
     note: str
     """How the labels were checked, or why not."""
     errors: tuple[tuple[int, int, float], ...] = ()
-    """Possible errors, the least likely label first: the shape, its most likely other class, and the probability."""
+    """Possible errors, the least likely label first: the shape, its most likely other class and that probability."""
 
 
 def check_labels(shapes: Shapes, features: Features, duplicates: Sequence[tuple[int, int]], seed: int) -> LabelCheck:

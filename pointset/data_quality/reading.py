@@ -37,7 +37,7 @@ class Shapes:
     """The shapes of all splits."""
 
     sets: list[PointSets]
-    """One for each split that has shapes."""
+    """The sets of each split that has shapes."""
     files: dict[str, ShapeFile]
     """The files by name; empty for released data."""
     failures: dict[str, str]
@@ -88,7 +88,7 @@ def read_shapes(
                 failures |= error.failures
                 continue
             failures |= loaded.point_cache.skipped
-            options = dataclasses.replace(loaded.options, points=POINTS)  # keeps the axis of the files
+            options = dataclasses.replace(loaded.options, points=POINTS)  # keeps the upward axis of the files
             sets.append(loaded)
     if not sets:
         raise PointsetError(f"{folder}: no shape can be read: {next(iter(failures.values()), 'it has no shape')}")
@@ -117,7 +117,7 @@ class Features:
         return _joined(self.blocks)
 
     def sampling_distance(self, sets: PointSets) -> float:
-        """Return a distance that two samplings of one shape rarely exceed, from halves of the points of some shapes."""
+        """Return a distance that two samplings of one shape rarely exceed: a quantile for halves of its points."""
         some = sets.subset(np.random.default_rng(0).permutation(len(sets))[:TRIED].tolist()).normalized("none")
         clouds = [cloud[None, :size, :3] for cloud, size in zip(some.points, some.sizes, strict=True)]
         halves = [

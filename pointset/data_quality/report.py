@@ -19,7 +19,7 @@ TITLES = {
     "class": "Twice in a class",
     "unreadable": "Unreadable",
 }
-"""Parts of the report that findings are in, and their titles, the most serious first."""
+"""Titles of the parts of the report by place, the most serious findings first."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Finding:
     split: str
     """"train" or "test"."""
     place: str
-    """One of `TITLES`."""
+    """A key of `TITLES`."""
     kind: str
     """"unreadable", "label", or a kind of `find_duplicates`."""
     note: str
@@ -49,7 +49,7 @@ class Check:
     shapes: Shapes
     """The shapes that were read."""
     findings: tuple[Finding, ...]
-    """The most serious first."""
+    """The findings, the most serious first."""
     labels: LabelCheck
     """Possible label errors, and how reliable they are."""
 
@@ -59,7 +59,7 @@ class Check:
         return len({finding.file for finding in self.of("leakage")})
 
     def of(self, place: str) -> list[Finding]:
-        """Return the findings of one place of `TITLES`."""
+        """Return the findings of one place, a key of `TITLES`."""
         return [finding for finding in self.findings if finding.place == place]
 
     def save(self, path: str | Path) -> Path:

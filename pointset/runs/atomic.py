@@ -94,7 +94,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     If the block fails or is killed, `folder` does not exist.
     """
     temporary = folder.with_name(f".{folder.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)  # of a killed process
+    shutil.rmtree(temporary, ignore_errors=True)  # left by a killed process
     try:
         with full_disk_reported(folder):
             temporary.mkdir(parents=True)

@@ -33,7 +33,7 @@ def require_file(path: Path, most: int | None = MOST_BYTES) -> None:
 
 
 def require_unpackable(archive: Path, size: int) -> None:
-    """Raise a PointsetError if an archive unpacks to so many bytes, `size`, that it may be made to fill the disk."""
+    """Raise a PointsetError if an archive unpacks to an implausible number of bytes, which could fill the disk."""
     packed = archive.stat().st_size
     if size > max(SMALL, MOST_RATIO * packed):
         raise PointsetError(f"{archive} has {packed:,} bytes and unpacks to {size:,}: get it from its source")

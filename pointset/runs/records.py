@@ -57,7 +57,7 @@ def read_json(path: Path, remedy: str, kind: Any = Any) -> Any:
 
 
 def checked_json(content: bytes, kind: Any) -> Any:
-    """Return plain data from JSON; a ValueError if it does not have a type for msgspec, such as a TypedDict."""
+    """Return plain data from JSON; a ValueError if it does not fit the type `kind`, such as a TypedDict."""
     value = json.loads(content)
     msgspec.convert(value, kind)
     return value

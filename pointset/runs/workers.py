@@ -25,10 +25,11 @@ class Workers:
     """Processes that do the work, on this machine or a cluster. The fields are flags of the commands."""
 
     count: Annotated[Cores | None, Parameter(name="--workers")] = None
-    """Number of parallel processes, which does not change the results. Default: one per core, or all of a cluster."""
+    """Number of parallel processes, which does not change the results. Default: one per core, or all workers of a
+    cluster."""
     scheduler: str | None = None
-    """Address of the scheduler of a dask cluster, such as tcp://host:8786, that works instead of this machine. It needs
-    access to the same folders."""
+    """Address of a dask scheduler, such as tcp://host:8786. Its cluster then does the work instead of this machine, and
+    needs access to the same folders."""
 
     def __post_init__(self) -> None:
         check("workers", self.count, Cores | None)
@@ -126,7 +127,7 @@ def _cluster(scheduler: str) -> Iterator[Any]:
     except ModuleNotFoundError as error:
         raise PointsetError("a scheduler of dask needs distributed: run `pip install distributed`") from error
     try:
-        with suppress(ValueError):  # ValueError: no socket address; others are tried here, as distributed retries
+        with suppress(ValueError):  # ValueError: not a socket; distributed would retry a closed one for a long time
             address = distributed.comm.get_address_host_port(scheduler)
             socket.create_connection(address, MACHINE_SECONDS).close()
         client = distributed.Client(scheduler, timeout=DASK_SECONDS, set_as_default=False)

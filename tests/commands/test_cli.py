@@ -204,7 +204,7 @@ def test_of_a_large_cloud_a_random_part_is_used_and_one_line_says_so(isab_run, s
     for _ in range(2):
         found, said = heard(capsys, scan.with_name("large.npy"), scan.with_name("larger.npy"), "--model", isab_run)
         answers.append(found)
-        assert said.count("of clouds with more points a random 24 are used") == 1
+        assert said.count("of clouds with more points, 24 random points are used") == 1
     assert answers[0] == answers[1]
     assert [answer["points"] for answer in answers[0]] == [24, 24]
 

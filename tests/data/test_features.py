@@ -51,7 +51,7 @@ def test_a_folder_of_clouds_trains_a_model_of_its_features(tmp_path, home):
     pointset.fit(model, train, pointset.Recipe(epochs=1, batch_size=3, augment=("jitter", "cutmix-r")), progress=False)
     assert pointset.evaluate(model, again).logits.shape == (6, 2)
     for use in (pointset.fit, pointset.evaluate):
-        with pytest.raises(PointsetError, match=r"takes 7 numbers .* have 3: create the model with inputs=3"):
+        with pytest.raises(PointsetError, match=r"takes 7 values .* has 3: create the model with inputs=3"):
             use(model, plain)
 
 
@@ -175,7 +175,7 @@ NAN[4, 2, 1] = np.nan
         ([X[0], X[1, :0]], [0, 1], {}, ["cloud 1", "no point"]),
         ([X[0], X[1] * 0 + 2], [0, 1], {}, ["cloud 1", "no extent"]),
         ([X[0], X[1] * 1e39], [0, 1], {}, ["cloud 1", "float32"]),
-        ([X[0], np.hstack([X[1]] * 2)], [0, 1], {}, ["0 columns in '000000' and 3 in '000001'", "give all"]),
+        ([X[0], np.hstack([X[1]] * 2)], [0, 1], {}, ["0 columns in '000000' and 3 in '000001'", "make them"]),
         (X[:2], [0, 3], {"classes": ["a", "b"]}, ["3", "cloud 1", "2 classes"]),
         (X[:2], ["a", "z"], {"classes": ["a", "b"]}, ["'z'", "cloud 1", "'a, b'"]),
         (X[:2], [0.5, 1.0], {"classes": ["a", "b"]}, ["whole numbers or", "names"]),

@@ -68,7 +68,7 @@ def test_a_part_of_another_density_is_kept_and_too_many_outliers_are_refused():
     sparse = RNG.uniform(-30, 30, (90, 3)).astype(np.float32)
     cloud = Cloud(np.concatenate([SPHERE, sparse]))
     assert len(prepare_cloud(cloud, "a", OutlierOptions()).points) == 790
-    with pytest.raises(PointsetError, match=r"a: .*would remove .* of 790 points \(1\d%, and at most 10% may go\)"):
+    with pytest.raises(PointsetError, match=r"a: .*would remove .* of 790 .*\(1\d%, but at most 10% are allowed\)"):
         prepare_cloud(cloud, "a", OutlierOptions(remove_outliers=True, outlier_ratio=0.5))
 
 

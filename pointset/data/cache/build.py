@@ -49,7 +49,7 @@ DIGEST = 32
 GRACE_SECONDS = 0.5
 """Time for which this process samples shapes before it starts workers, unless a number of workers is given."""
 BATCH = 16
-"""Shapes per task of a worker for fast samplers: more cause fewer messages, but an interrupted build loses more."""
+"""Shapes per worker task for fast samplers: larger tasks need fewer messages, but an interrupt loses more shapes."""
 
 ShapeArrays = Mapping[str, NDArray[Any]]
 """Points float32 [n, 3] and, if requested, normals [n, 3] and features [n, f], by name."""
@@ -79,7 +79,7 @@ def load_cache(
     if failures:
         warnings.warn(
             f"{plan.name} lacks {len(failures)} of {len(manifest.entries)} shapes, whose files could not be "
-            f"used ({one_line(in_kinds(failures), MOST_SAID)}): {plan.folder / MANIFEST_FILE} has all",
+            f"used ({one_line(in_kinds(failures), MOST_SAID)}): {plan.folder / MANIFEST_FILE} lists all",
             UserWarning,
             stacklevel=5,
         )
@@ -103,7 +103,7 @@ def open_cache(
 
     A second process that builds the same cache waits for the first. All files are tried. If some cannot be used,
     `on_error` "raise" raises an error and keeps the finished shapes for the next run, and "skip" finishes the cache
-    without the other shapes.
+    without the unusable shapes.
     """
     check("on_error", on_error, OnError)
     opened = _open_current(plan.folder)
@@ -118,7 +118,7 @@ def open_cache(
 
 
 def _open_current(folder: Path, remove: bool = False) -> OpenCache | None:
-    """Open a finished cache; None if there is none, or it cannot be used. `remove` then removes it with a warning."""
+    """Open a finished cache; None if there is none or it is unusable, and `remove` then removes it with a warning."""
     if not folder.is_dir():
         return None
     try:
@@ -127,7 +127,7 @@ def _open_current(folder: Path, remove: bool = False) -> OpenCache | None:
         changed = [entry.file for entry in manifest.entries if not entry.source.is_current(Path(entry.file))]
         if changed:
             more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-            raise PointsetError(f"{changed[0]}{more} has changed since")
+            raise PointsetError(f"{changed[0]}{more} has changed since the cache was built")
     except PointsetError as error:
         if remove:
             warnings.warn(f"the point cache {folder} is rebuilt: {error}", UserWarning, stacklevel=6)

@@ -42,7 +42,7 @@ class Verified:
 
 
 def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list[Verified]:
-    """Verify all caches of a dataset, which must have at least one, or a release's files by their digests."""
+    """Verify all caches of a dataset (at least one), or the files of a released dataset by their digests."""
     card, root = locate_data(name_or_folder, progress=progress)
     if is_released(root):
         if card is None or not card.files:
@@ -75,8 +75,8 @@ def look_at(
 ) -> tuple[dict[str, Any], list[Sample]]:
     """Count the shapes of a dataset, and load points of `PER_CLASS` random shapes of each class.
 
-    `up` None or "auto" means the axis of the card, or else the usual axis of the file format; "up_assumed" is then
-    True. Points have Y up if "up" is y, otherwise Z up.
+    `up` None or "auto" means the axis of the card. Without one, it is the usual axis of the file format, and
+    "up_assumed" is True. Points have Y up if "up" is y, otherwise Z up.
     """
     card, folder = locate_data(name_or_folder)
     known = (card.up if card else None) if up in (None, "auto") else up

@@ -2,7 +2,7 @@
 
 A point cache is a folder with `points.npy`, float32 [M, P, 3] for sampled meshes or [T, 3] for concatenated clouds;
 on request `normals.npy` of the same shape, and `features.npy` with f values per point; and `manifest.json`, with
-digests of each shape's arrays and file, for `pointset data verify`. The folder's name depends on the format.
+digests of each shape's arrays and file, for `pointset data verify`. The folder's name depends on the version.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ RELEVANT: dict[FileKind, tuple[str, ...]] = {
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Identity of a source file's content."""
+    """Identification of the content of a source file."""
 
     bytes: int
     """Size of the file."""
@@ -60,7 +60,7 @@ class Source(msgspec.Struct, frozen=True):
             same = (status.st_size, status.st_mtime_ns) == (self.bytes, self.modified_ns)
             return same or hash_source(path) == self.blake2b
         except OSError:
-            return self.blake2b is None  # unchanged if it could not be read before either
+            return self.blake2b is None  # a file that could not be read before either is unchanged
 
 
 def hash_source(path: Path) -> str:
