@@ -28,7 +28,7 @@ Seed = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number in [0
 """A seed that the random number generators of torch and numpy accept."""
 Count = Annotated[int, Meta(ge=1, le=2**63 - 1, description="a whole number, at least 1")]
 Width = Annotated[int, Meta(ge=1, le=8192, description="a whole number from 1 to 8,192")]
-"""Width of a layer. The largest weight matrix takes 0.3 GB, in training four times as much."""
+"""Width of a layer. The largest weight matrix takes 0.3 GB, and four times that in training."""
 Depth = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
 """Number of layers of one kind."""
 MOST_POINTS = 10**7

@@ -20,7 +20,7 @@ Groups = NDArray[np.int64]
 NO_GROUPS, BY_NAMES = "none", "names"
 """Values of --groups: "none" for no groups, "names" for `name_key` without the conditions of `groups_from_names`."""
 FEWEST_GROUPS = 3
-"""Minimum number of groups in most classes if shapes are grouped by their names."""
+"""Minimum number of groups in most classes for groups by names."""
 WHAT_GROUPS_TAKES = (
     "a CSV table of files and groups, a regular expression whose parentheses are the group, or the number of a folder "
     "level (1 is the top)"
@@ -39,7 +39,7 @@ class Grouping:
     origin: Literal["none", "names", "given"] = "none"
     """"none" if every shape is a separate group."""
     example: str = ""
-    """One group and some of its files, for messages; empty if groups are not inferred from names."""
+    """One group inferred from names and some of its files, for messages."""
 
     @property
     def count(self) -> int:
@@ -62,7 +62,7 @@ def alone(count: int) -> Grouping:
 
 
 def number_groups(keys: Iterable[Any]) -> Groups:
-    """Return the number of each shape's group, given its key. Groups are numbered from 0 as they first occur."""
+    """Return the group number of each shape, given its key; groups are numbered as they first occur."""
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 

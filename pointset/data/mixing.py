@@ -26,9 +26,9 @@ class CutMix(Checked):
     """PointCutMix of a batch: points of one shape replace some points of another, and the labels are mixed.
 
     As in Zhang et al. (arXiv 2101.01461) and their released code, a share of a shape's points is replaced with
-    probability 1/2. The share has the distribution Beta(1, 1), which is uniform on (0, 1). There are two differences:
+    probability 1/2. The share has the distribution Beta(1, 1), which is uniform on (0, 1). Two differences:
 
-    - Each shape has a separate share; in the released code, all shapes of a batch have the same share.
+    - Each shape has a separate share; in the released code, a batch has one share.
     - The released code inserts the points that an optimal assignment gives to the removed ones, which takes a second
       for 1,024 points. Here variant R replaces random points by random points of the other shape. Variant K replaces
       the points nearest to a random centre by the points of the other shape nearest to this centre.

@@ -141,10 +141,9 @@ class DataOptions(Preparation):
     split_seed: Seed = 0
     """Seed of the train/test split of a folder without a split."""
     variant: str | None = None
-    """Version of a dataset that has several versions, such as PB_T50_RS of ScanObjectNN."""
+    """Version of a dataset with several versions, such as PB_T50_RS of ScanObjectNN."""
     on_error: OnError = "raise"
-    """What to do about files that cannot be used: "raise" tries all files and ends with an error, "skip" continues
-    without the unusable ones."""
+    """What to do about files that cannot be used: "raise" an error after trying all files, or "skip" these files."""
 
     groups: Annotated[str | None, COMMON] = None
     """Groups of shapes that stay on one side of a split, such as views of one object: a CSV table of files and groups,

@@ -1,1 +1,1 @@
-"""Files and processes of runs that can be killed and resumed: atomic writes, records, progress, workers, provenance."""
+"""Files and processes of runs that can be resumed: atomic writes, records, progress, workers, provenance."""

@@ -6,12 +6,11 @@ from pathlib import Path
 from pointset.errors import PointsetError
 
 MOST_BYTES = 4 << 30
-"""Maximum size in bytes of a file that is read as a whole."""
+"""Maximum bytes of a file that is read as a whole."""
 SMALL, MOST_RATIO = 1 << 26, 100
-"""Bytes that any archive may unpack to, and the maximum ratio of unpacked to packed bytes of larger archives. For
-meshes in text files, the ratio is 10."""
+"""Bytes that any archive may unpack to, and maximum ratio of unpacked to packed bytes; meshes in text have 10."""
 MOST_SETTINGS = 16 << 20
-"""Maximum size in bytes of a file with settings or names, such as an experiment."""
+"""Maximum bytes of a file with settings or names, such as an experiment."""
 
 
 def require_file(path: Path, most: int | None = MOST_BYTES) -> None:

@@ -11,7 +11,7 @@ from tqdm import tqdm
 from pointset.errors import escaped
 
 EVERY = 30.0
-"""Seconds between two lines in a file or a pipe."""
+"""Seconds between two lines."""
 T = TypeVar("T")
 
 

@@ -13,7 +13,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows as CSV with the columns of the first row; characters that UTF-8 cannot encode are escaped."""
     lines, columns = list[str](), list(rows[0]) if rows else []
-    writer = csv.writer(SimpleNamespace(write=lines.append))  # rows end in \r\n: cells with either are quoted
+    writer = csv.writer(SimpleNamespace(write=lines.append))  # rows end in \r\n: cells with \r or \n are quoted
     writer.writerow(map(_as_text, columns))
     writer.writerows([_as_text(row.get(name)) for name in columns] for row in rows)
     text = "".join(line.removesuffix("\r\n") + "\n" for line in lines)
