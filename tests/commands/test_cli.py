@@ -234,6 +234,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.filterwarnings("ignore:.*1 file beside folders of shapes.*1 file of text:UserWarning")
 def test_a_folder_becomes_a_table_of_predictions(isab_run, folder, tmp_path, capsys) -> None:
     run, output = isab_run, tmp_path / "predictions.csv"
     printed = succeed(capsys, "classify", folder, "--model", run, "-o", output)
@@ -254,6 +255,8 @@ def test_a_folder_becomes_a_table_of_predictions(isab_run, folder, tmp_path, cap
 
 def test_bad_files_are_all_named_or_left_out(isab_run, folder, tmp_path, capsys) -> None:
     run, output = isab_run, tmp_path / "predictions.csv"
+    for text in ("list.txt", "cat/train/notes.txt"):
+        (folder / text).unlink()
     (folder / "cat" / "train" / "0.npy").write_bytes(b"no array")
     (folder / "cat" / "train" / "mesh.off").write_text("OFF\n")
     error = fail(capsys, "classify", folder, "--model", run, "-o", output)

@@ -17,6 +17,7 @@ from pointset.data.catalogue.scan import (
     BESIDE,
     DEPTH,
     EMPTY,
+    TABLE,
     TOO_DEEP,
     FileTree,
     leave_out_copies,
@@ -233,7 +234,7 @@ def _by_folders(tree: FileTree) -> _Assignment:
     leave_out_notes(tree)
     leave_out_copies(tree)
     layout = _layout_of(tree)
-    tree.notes += [(BESIDE, path) for path in tree.beside.values()]
+    tree.notes += [(TABLE, path) for path in tree.beside.values()]
     if listed and "split" not in layout:
         tree.skip(f"that {lists} do not name", [name for name in tree.files if name not in listed])
     parts = {name: dict(zip(layout.split("/"), name.split("/"), strict=True)) for name in tree.files}
