@@ -60,7 +60,7 @@ def show(
 
     Args:
         data: Name of a dataset (see `pointset data list`), or a folder.
-        output: Picture to write (.png or .svg); default: a picture in the cache folder for a folder, none for a card.
+        output: Picture to write (.png or .svg); default for a folder of shapes: a picture in the cache folder.
         up: The axis that points up in the files; auto uses the card's axis, or in a folder y for OBJ, GLB and glTF and
             z for other files.
         labels: Table (*.csv) with the columns "file" and "label", and optionally "split" and "group".

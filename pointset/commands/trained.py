@@ -34,7 +34,7 @@ class Trained:
     """A trained model, its name and its description."""
 
     name: str
-    """As the user gave it: a folder, or the name of a trained model in the package."""
+    """The value of --model: a folder, or the name of a trained model of the package."""
     network: Any
     """A `Classifier`, in evaluation mode."""
 

@@ -70,7 +70,7 @@ class Checkpoint:
         return cls(**state | {"history": _checked(json.loads(state["history"]))})
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer, source: str = "the checkpoint") -> None:
-        """Set a model and its optimizer to this state; `source` names it in messages."""
+        """Set a model and its optimizer to this state; `source` is the name of the state in messages."""
         load_weights(model, self.weights, source)
         optimizer.load_state_dict(self.optimizer)
 

@@ -59,7 +59,7 @@ def value_errors() -> Iterator[None]:
 
 
 class CloudEstimator(BaseEstimator):
-    """Base class of estimators whose X are clouds."""
+    """Base class of estimators that take clouds as X."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -107,7 +107,7 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
                 try:
                     self.model_ = load_model(self.model)
                 except PointsetError as error:
-                    raise PointsetError(f"{error}, or rows such as features or surface+size") from error
+                    raise PointsetError(f"{error}, or features such as surface+size") from error
         self._size = self.model == "size" or (baseline in BASELINES and "size" in self.model.split("+"))
         self.n_features_in_ = self.model_.inputs if rows else 3
         return self

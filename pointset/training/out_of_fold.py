@@ -66,7 +66,7 @@ def out_of_fold_temperature(logits: Tensor, labels: Tensor, groups: Groups) -> f
 
 
 def log_losses(logits: Tensor, labels: Tensor, groups: Groups) -> Tensor:
-    """Return the log loss of each shape at the best temperature for all of them."""
+    """Return the log loss of each shape at one temperature, which is the best for all shapes."""
     temperature = out_of_fold_temperature(logits, labels, groups) or 1.0
     return nn.functional.cross_entropy(logits / temperature, labels, reduction="none")
 

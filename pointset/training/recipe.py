@@ -48,8 +48,8 @@ class Recipe(Checked):
     batch_size: Count = 32
     """Shapes per step."""
     train_points: SizeRange | None = None
-    """Minimum and maximum number of points per set in training. Each batch has one size, drawn between them uniformly
-    on a logarithmic scale. None trains with the number of points of the dataset. Evaluation always uses that number."""
+    """Minimum and maximum number of points per set in training. All sets of a batch have the same number of points,
+    drawn log-uniformly between the two. None uses the number of points of the dataset, as evaluation always does."""
     last_points: SizeRange | None = None
     """Minimum and maximum number of points per set in the last epoch. Both numbers start at `train_points` and change
     by a constant factor per epoch. None uses `train_points` in all epochs."""
@@ -101,7 +101,7 @@ class Recipe(Checked):
     weights of the best epoch. Needs `validation`."""
     precision: Precision = "float32"
     """Precision of matrix products in training. "bfloat16" is mixed precision (weights, sums and losses stay float32).
-    It is faster on GPUs and on CPUs with bfloat16 instructions (1.7 to 2.9 times with AMX, at width 256 and 100
+    It is faster on GPUs and on CPUs with bfloat16 instructions (1.7 to 2.9 times as fast with AMX, at width 256 and 100
     points), and slower on other CPUs. Models of width 64 gain little or nothing. Evaluation is always in float32."""
     device: str = "auto"
     """"auto" uses a GPU if there is one; otherwise a torch device name."""

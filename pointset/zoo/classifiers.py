@@ -35,7 +35,7 @@ LOWER = (torch.float32, torch.bfloat16, torch.float16)
 PointsLike = Any
 """Points [B, n, inputs], or one cloud [n, inputs]: a tensor or an array of any number type."""
 MaskLike = Any
-"""bool [B, n], or [n] of one cloud; None when all points are real."""
+"""bool [B, n], or [n] for one cloud; None if all points are real."""
 
 
 def untrained_preparation(inputs: int) -> Preparation:

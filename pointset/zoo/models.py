@@ -210,7 +210,7 @@ def _with_new_classes(
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -> None:
-    """Load weights into a model; `source` names them in messages."""
+    """Load weights into a model; `source` is the name of the weights in messages."""
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:

@@ -216,8 +216,7 @@ def _pickled(entry: Entry) -> bytes:
         return cloudpickle.dumps(entry)
     except Exception as error:  # pickling anything may raise anything
         raise PointsetError(
-            f"{entry.kind} {entry.name!r} cannot be copied to worker processes ({error}): move it to a file that "
-            "has nothing else"
+            f"{entry.kind} {entry.name!r} cannot be copied to worker processes ({error}): move it to a separate file"
         ) from error
     finally:
         cloudpickle.unregister_pickle_by_value(module)

@@ -205,7 +205,7 @@ def test_clouds_without_a_row_are_refused(change, words, X):
 
 
 def test_an_embedding_of_an_unknown_model_is_refused(X):
-    with pytest.raises(ValueError, match="or rows such as features"):
+    with pytest.raises(ValueError, match="or features such as"):
         PointSetEmbedding("featurs").fit(X)
 
 
