@@ -39,7 +39,7 @@ def load_like(
         description: description of the training data: `model.description["data"]` of a trained model, or
             `sets.describe()`. For every option below that is None, its value in this description is used.
         split: name of the split, such as "test".
-        data: name or folder of another dataset; None loads the dataset of the training data.
+        data: name or folder of another dataset; None loads that of the training data.
         on_error: "raise" an error for files that cannot be used, or "skip" them.
         points: points per set.
         up: upward axis of the files. "auto" or None takes the axis of the training data for these data, the axis on the

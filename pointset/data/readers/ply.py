@@ -57,7 +57,7 @@ def read_ply(path: Path, features: Sequence[str] = ()) -> Mesh | Columns:
         names = quoted(", ".join([*vertex, *face, *strips]))
         raise PointsetError(f"expected x, y and z of vertices and lists {CORNERS[0]} of faces, found {names}")
     if (lists.values % 1).any():
-        raise PointsetError("has an index of a vertex that is not a whole number")
+        raise PointsetError("has a vertex index that is not a whole number")
     vertices = np.stack([np.asarray(vertex[axis], np.float64) for axis in AXES], axis=1)
     corners = lists.values.astype(np.int64)
     if not face:
