@@ -261,7 +261,7 @@ def folder(home, tmp_path):
         path = tmp_path / "scans" / f"class {number % 2}" / ("test" if number > 6 else "train") / f"{number}.npy"
         save(path, cloud)
         if number % 3:
-            np.savetxt(path.with_suffix(".txt"), cloud, delimiter=",", fmt="%.9g")
+            np.savetxt(path.with_suffix(".xyz"), cloud, delimiter=",", fmt="%.9g")
             path.unlink()
     return tmp_path / "scans"
 
@@ -333,13 +333,13 @@ def test_batches_are_padded_with_zeros_and_masked(folder):
 @pytest.fixture
 def bad(folder):
     """The folder with three more training files that cannot be used, of several kinds."""
-    (folder / "class 1" / "train" / "bad.txt").write_text("0 0 0\n1 2\n")
+    (folder / "class 1" / "train" / "bad.xyz").write_text("0 0 0\n1 2\n")
     (folder / "class 0" / "train" / "empty.npy").write_bytes(b"")
     (folder / "class 0" / "train" / "gone.npz").symlink_to(folder / "nowhere.npz")
     return folder
 
 
-BAD = {"class 0/train/empty.npy", "class 0/train/gone.npz", "class 1/train/bad.txt"}
+BAD = {"class 0/train/empty.npy", "class 0/train/gone.npz", "class 1/train/bad.xyz"}
 
 
 def test_bad_clouds_are_left_out_and_that_is_kept(bad, tmp_path):
