@@ -1,10 +1,10 @@
-"""Faithfulness of explanations: how the predicted probability changes if the most important points are removed or kept.
+"""Faithfulness of explanations: how the predicted probability changes when important points are removed or added.
 
 An explanation gives each point an importance. Deletion removes the most important points first, and insertion begins
 with the most important points and adds the others (Petsiuk et al., RISE, arXiv 1806.07421, section 4.2). The curves are
 the probability of the predicted class against the share of points. For a faithful explanation, the area under the
-deletion curve is small, and the area under the insertion curve is large. The baseline is a random order of the points,
-which is strong for insertion, since a few random points often show the whole shape.
+deletion curve is small, and the area under the insertion curve is large. The baseline is a random order of the points.
+It is strong for insertion, because a few random points often show the whole shape.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,11 +28,11 @@ REMOVED_SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 INTEGRATED = (torch.arange(32) + 0.5) / 32
 """Factors by which the points are scaled for integrated gradients (Sundararajan et al., arXiv 1703.01365)."""
 Explanation = Callable[[nn.Module, Tensor, int], Tensor]
-"""A function of a model, points [n, inputs] and the index of a class, which returns the importance [n]."""
+"""A function (model, points [n, inputs], label) -> importance [n], where `label` is the index of a class."""
 
 
 def attention(model: nn.Module, points: Tensor, label: int) -> Tensor:
-    """Return the mean pooling attention [n] over heads, seeds and joined poolings; `label` is not used."""
+    """Return the attention [n] of the pooling, averaged over heads, seeds and joined poolings. `label` is not used."""
     maps = record_maps(model, points)
     pools = [pool.relative().mean(dim=(0, 1)) for pool in maps if (pool.kind, pool.points_are) == ("pools", "keys")]
     if not pools:
@@ -70,7 +70,7 @@ class Curves:
 
     @property
     def areas(self) -> dict[str, Float[ndarray, " shapes"]]:
-        """The mean probability of each shape (the normalised area), by the name of the curve."""
+        """The normalised area under each curve (its mean probability) for each shape, by the name of the curve."""
         span = REMOVED_SHARES[-1] - REMOVED_SHARES[0]
         return {
             "deletion": np.trapezoid(self.deletion, REMOVED_SHARES, axis=1) / span,
@@ -85,15 +85,15 @@ def check_explanations(
 
     Args:
         model: a classifier, called as `model(points [B, n, inputs], mask [B, n]) -> logits [B, classes]`.
-        shapes: see `critical_points`; points [n, 3] if the model is not of the zoo.
-        explanations: names from `EXPLANATIONS`; None means all that can be computed for the model.
+        shapes: shapes as in `critical_points`, or points [n, 3] if the model is not of the zoo.
+        explanations: names from `EXPLANATIONS`; None means all explanations that the model allows.
         seed: seed of the random order.
 
     Returns:
         The curves of all shapes, by the name of the explanation or "random".
 
     Raises:
-        PointsetError: an explanation is unknown or cannot be computed for the model, or no shape is given.
+        PointsetError: an explanation is unknown, an explanation cannot be computed for the model, or there is no shape.
 
     Example:
         >>> from pointset.explain.faithfulness import check_explanations
@@ -107,7 +107,7 @@ def check_explanations(
 def curves_of(
     model: nn.Module, clouds: Sequence[Tensor], explanations: Sequence[str] | None = None, seed: int = 0
 ) -> dict[str, Curves]:
-    """Return the curves of `check_explanations` for prepared clouds [n, d]."""
+    """Return the result of `check_explanations` for prepared clouds [n, d]."""
     if not clouds:
         raise PointsetError("explanations are checked on shapes, got 0 clouds")
     if unknown := set(explanations or ()) - set(EXPLANATIONS):

@@ -1,4 +1,4 @@
-"""Records attention weights of torch and torch-geometric modules by hooks that do not change outputs.
+"""Recording of the attention weights of torch and torch-geometric modules by hooks that do not change outputs.
 
 Recorded modules are `torch.nn.MultiheadAttention`, and `AttentionalAggregation` and `GlobalAttention` of
 torch-geometric. The first is part of `nn.TransformerEncoder` and of the set attention of torch-geometric
@@ -21,7 +21,7 @@ from pointset.nn.modules import MapKind, Side
 
 SIGNATURE = inspect.signature(nn.MultiheadAttention.forward)
 AGGREGATION = "<class 'torch_geometric.nn.aggr.attention.AttentionalAggregation'>"
-"""The class as text, so that torch-geometric need not be installed. `GlobalAttention` is the same class."""
+"""The class by name, so that torch-geometric need not be installed. `GlobalAttention` is the same class."""
 
 
 class Recorded(NamedTuple):
@@ -50,7 +50,7 @@ def recording_by_hooks(model: nn.Module, mask: Tensor | None, sets: int) -> Iter
 
     Args:
         model: any module.
-        mask: bool [B, n], True at real points. It assigns the rows of an aggregation to their sets.
+        mask: bool [B, n], True at real points. It shows to which set each row of an aggregation belongs.
         sets: number B of sets.
     """
     records: list[Recorded] = []
@@ -69,7 +69,7 @@ def recording_by_hooks(model: nn.Module, mask: Tensor | None, sets: int) -> Iter
 
 
 def _record_attention(name: str, module: nn.MultiheadAttention, records: list[Recorded]) -> list[Any]:
-    """Make the module compute the weights of each head, but return to the caller what it asked for."""
+    """Make the module compute the weights of each head, but return to the caller only what the caller asked for."""
     asked: list[tuple[bool, bool, bool]] = []
 
     def before(_: nn.Module, arguments: Any, named: Any) -> tuple[Any, Any]:
@@ -92,7 +92,7 @@ def _record_attention(name: str, module: nn.MultiheadAttention, records: list[Re
 
 
 def _record_aggregation(name: str, module: Any, records: list[Recorded], mask: Tensor | None, sets: int) -> Any:
-    """Compute the gates of an aggregation again, and record them as one query with a head for each gate feature."""
+    """Compute the gates of an aggregation again, and record them as one query with one head per gate feature."""
     parameters = inspect.signature(module.forward)
 
     def after(_: nn.Module, arguments: Any, named: Any, output: Tensor) -> None:
@@ -116,12 +116,12 @@ def _record_aggregation(name: str, module: Any, records: list[Recorded], mask: T
 def kinds_by_size(records: Sequence[Recorded], sets: int, points: int) -> list[tuple[Recorded, MapKind, Side]]:
     """Return each record with its kind of map and the side of the points, inferred from the sizes of the weights.
 
-    An attention over the points is of kind "reads" if the points later attend to its outputs, which is inferred from
-    equal numbers of rows. Otherwise it is of kind "pools". Weights with a batch size other than `sets` are left out,
-    with a warning that names the module.
+    An attention over the points is of kind "reads" if the points later attend to its outputs. This is inferred from
+    equal numbers of rows. Any other attention over the points is of kind "pools". Weights with a batch size other than
+    `sets` are left out, with a warning that names the module.
 
     Raises:
-        PointsetError: queries and keys are different tensors, but both have as many rows as there are points.
+        PointsetError: queries and keys are different tensors, but each of the two has one row per point.
     """
     kinds: list[tuple[Recorded, MapKind, Side]] = []
     for place, record in enumerate(records):

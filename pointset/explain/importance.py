@@ -18,24 +18,24 @@ from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.predicting import predict
 
 LARGEST_CHANGE = 1e-4
-"""Largest change of a logit that is attributed to rounding, relative to the largest logit."""
+"""Largest change of a logit that still counts as rounding, relative to the largest logit."""
 
 
 def critical_points(model: nn.Module, shape: Any) -> Any:
     """Count, for each point, the features for which the max pooling selects it.
 
     The points with counts above 0 are the critical point set (Qi et al., PointNet, arXiv 1612.00593, section 4.3). The
-    encoded rows of all other points can be removed without a change of the pooled vector. If several points have the
-    largest value of a feature, the first one is counted.
+    encoder outputs of all other points can be removed without a change of the pooled vector. If several points have the
+    largest value of a feature, only the first of them is counted.
 
     Args:
-        model: a zoo model that pools by max, such as rff-max or isab16-max. If its encoder has attention, encoded rows
-            also depend on other points.
-        shape: any input of `model.predict`. All points [n, 3] of an array or a tensor are used, each repeated point
-            once. Of files and meshes, the points of `model.prepare(shape)` are used.
+        model: a zoo model that pools by max, such as rff-max or isab16-max. If its encoder has attention, the encoder
+            output of a point also depends on other points.
+        shape: any input of `model.predict`. Of an array or a tensor [n, 3], all points are used, but repeated points
+            only once. Of a file or a mesh, the points of `model.prepare(shape)` are used.
 
     Returns:
-        The counts, int64 [n], whose sum is the width of the pooled vector. A list of counts for several shapes.
+        The counts, int64 [n]. Their sum is the width of the pooled vector. For several shapes, a list of counts.
 
     Raises:
         PointsetError: the model does not pool by max, or the shape cannot be prepared.
@@ -50,7 +50,7 @@ def critical_points(model: nn.Module, shape: Any) -> Any:
 
 
 def count_maxima(model: nn.Module, points: Tensor) -> Tensor:
-    """Return the `critical_points` of a prepared cloud [n, d]."""
+    """Return the result of `critical_points` for a prepared cloud [n, d]."""
     if not isinstance(model, SetClassifier) or not isinstance(model.pool, MaxPool):
         name = getattr(getattr(model, "spec", None), "name", type(model).__name__)
         raise PointsetError(f"{name} does not pool by max: critical points need a model such as rff-max")
@@ -81,17 +81,18 @@ class Support:
 def exact_support(model: nn.Module, shape: Any) -> Any:
     """Return the support of a prediction: the points with non-zero pooling weight.
 
-    A point is in the support if the pooled vectors have a non-zero gradient with respect to its encoded row. The
-    gradient is zero for rows without a maximum (max pooling) and for rows of weight 0 (sparsemax). To check the
-    support, the logits are computed again from its points alone, with the local features of the whole cloud.
+    A point is in the support if the pooled vectors have a non-zero gradient with respect to the encoder output of the
+    point. The gradient is zero for outputs without a maximum (max pooling) and for outputs of weight 0 (sparsemax). To
+    check the support, the logits are computed again from the points of the support alone, with local features that were
+    computed from the whole cloud.
 
     Args:
         model: a zoo model.
         shape: see `critical_points`.
 
     Returns:
-        The `Support`, or None if all points have non-zero weight or points interact before the pooling. A list for
-        several shapes.
+        The `Support`, or None if all points have non-zero weight or if points interact before the pooling. For several
+        shapes, a list.
 
     Example:
         >>> from pointset.explain import exact_support
@@ -103,7 +104,7 @@ def exact_support(model: nn.Module, shape: Any) -> Any:
 
 
 def support_of(model: nn.Module, cloud: Tensor) -> Support | None:
-    """Return the `exact_support` of a prepared cloud [n, d]."""
+    """Return the result of `exact_support` for a prepared cloud [n, d]."""
     if not isinstance(model, SetClassifier):
         return None
     cloud = model.with_numbers(cloud[None].to(next(model.parameters()).device))
@@ -120,11 +121,11 @@ def support_of(model: nn.Module, cloud: Tensor) -> Support | None:
 
 
 def _rows_with_gradient(model: SetClassifier, cloud: Tensor) -> Tensor:
-    """Return bool [n], True at the encoded rows with respect to which the pooled vectors have a non-zero gradient."""
+    """Return bool [n]: True where the gradient of the pooled vectors with respect to an encoder output is not zero."""
     with torch.enable_grad():
         rows = model.encode(cloud).detach().requires_grad_()
         pooled = model.pool(rows, None)
-        # Two random directions: in a single one, the gradients of a row might cancel by chance.
+        # Two random directions are used, because in a single one the gradients of a row might cancel by chance.
         generator = torch.Generator().manual_seed(0)
         support = torch.zeros(cloud.shape[1], dtype=torch.bool, device=cloud.device)
         for _ in range(2):
@@ -135,7 +136,7 @@ def _rows_with_gradient(model: SetClassifier, cloud: Tensor) -> Tensor:
 
 
 def support_map(support: Support) -> AttentionMap:
-    """Return the support as an attention map, for figures: its points have equal weights.
+    """Return the support as an attention map for figures. All points of the support have the same weight.
 
     Args:
         support: a result of `exact_support`.
@@ -151,8 +152,8 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     """Return the attention rollout of each pooled vector (Abnar and Zuidema, arXiv 2005.00928, section 3).
 
     Heads are averaged, and the residual connection gets weight 0.5: A' = 0.5 I + 0.5 A, where A is the map of a SAB, or
-    the matrix product of the "writes" and "reads" of an ISAB. The map of the pooling is multiplied by the A' of all
-    blocks, from the last to the first.
+    the matrix product of the maps "writes" and "reads" of an ISAB. The map of the pooling is multiplied by the A' of
+    all blocks, from the last to the first.
 
     Rollout ignores values, feed-forward layers, norms, the size of the residual, and joined poolings without
     attention. It traces attention back to the points, but does not measure on which points the prediction depends.
@@ -161,7 +162,7 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
         maps: all maps of a model for one cloud, in the order of `attention_maps`.
 
     Returns:
-        [k, n]: the share of each point in each of the k pooled vectors; rows sum to 1.
+        [k, n]: the share of each point in each of the k pooled vectors. Rows sum to 1.
 
     Raises:
         PointsetError: the model does not pool by attention, the maps are of a batch, or maps of the forward pass are
@@ -208,22 +209,23 @@ def occlusion_influence(
     """Mask each point together with its nearest neighbours, and measure the change of the prediction.
 
     A single point is seldom important, because its neighbours are similar. Therefore a patch is removed at a time, as
-    Zeiler and Fergus (arXiv 1311.2901, section 4.2) occlude squares of an image. The model is evaluated n + 1 times.
+    Zeiler and Fergus (arXiv 1311.2901, section 4.2) occlude squares of an image. The model is evaluated once per point
+    and once on the whole cloud.
 
     Args:
         model: called as `model(points [B, n, 3], mask [B, n]) -> logits [B, classes]`.
-        shape: see `critical_points`; points [n, 3] if the model is not of the zoo. Local features are those of
-            the whole cloud.
+        shape: a shape as in `critical_points`, or points [n, 3] if the model is not of the zoo. Local features are
+            those of the whole cloud.
         label: index of the class; None means the predicted class.
         neighbours: number of points to remove at a time, including the point itself; None means n / 16.
 
     Returns:
-        [n]: the decrease of the log-probability of the class, in nats, when the point and its neighbours are removed. A
-        list for several shapes.
+        [n]: the decrease of the log-probability of the class, in nats, when the point and its neighbours are removed.
+        For several shapes, a list.
 
     Raises:
-        PointsetError: the shape has fewer than 2 points or does not fit the model, `neighbours` leaves no point, or the
-            class does not exist.
+        PointsetError: the shape has fewer than 2 points, the shape does not fit the model, `neighbours` would remove
+            all points, or the class does not exist.
 
     Example:
         >>> from pointset.explain.importance import occlusion_influence
@@ -234,12 +236,12 @@ def occlusion_influence(
 
 
 def occlude(model: nn.Module, points: Tensor, label: int | None = None, neighbours: int | None = None) -> Tensor:
-    """Return the `occlusion_influence` of the points of a prepared cloud [n, d], n at least 2."""
+    """Return the result of `occlusion_influence` for a prepared cloud [n, d] of at least 2 points."""
     n = len(points)
     removed = max(1, n // 16) if neighbours is None else neighbours
     if not 1 <= removed < n:
         raise PointsetError(f"neighbours must be 1 to {n - 1} of {n} points, got {removed}")
-    # Without matrix products: far from the origin, their rounding errors are as large as the distances.
+    # Matrix products are avoided, because far from the origin their rounding errors are as large as the distances.
     coordinates = points[:, :3]
     distances = torch.cdist(coordinates, coordinates, compute_mode="donot_use_mm_for_euclid_dist")
     distances.fill_diagonal_(-1.0)  # so that each point precedes its duplicates

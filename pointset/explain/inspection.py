@@ -24,11 +24,11 @@ class Inspection:
     prediction: Prediction
     """The prediction for the shape."""
     maps: list[AttentionMap]
-    """Maps of all attentions, in the order of the computation; the map of the support, if there is one, comes first."""
+    """Maps of all attentions, in the order of the computation. The map of the support, if there is one, comes first."""
     support: Support | None
-    """The support; None if all points have non-zero weight, or if points interact before the pooling."""
+    """The support, or None if all points have non-zero weight or if points interact before the pooling."""
     checks: Mapping[str, Curves]
-    """Deletion and insertion curves for each explanation; empty unless `check` is True."""
+    """Deletion and insertion curves, by the name of the explanation. Empty unless `check` is True."""
 
 
 def network_of(model: Classifier) -> Classifier:
@@ -51,12 +51,12 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
         model: a model of the zoo. The maps, support and checks of an ensemble are computed from its network alone.
         shape: any input of `model.predict`: a file, a mesh, a cloud or points [n, inputs]; a list or a batch of these;
             or `PointSets`.
-        check: also compute deletion and insertion curves; see `pointset.explain.faithfulness`.
+        check: also compute deletion and insertion curves (see `pointset.explain.faithfulness`).
         reading: arguments of `prepare`, such as `points`, `seed` and `up`.
 
     Returns:
-        An `Inspection`: the prepared shape, its prediction, maps and support, and the checks if `check` is True. A list
-        of inspections for several shapes.
+        An `Inspection`: the prepared shape, its prediction, maps and support, and the checks if `check` is True. For
+        several shapes, a list of inspections.
 
     Raises:
         PointsetError: the shape cannot be prepared, or the model has neither attention nor a support.

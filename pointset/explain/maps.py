@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 class AttentionMap:
     """The weights of one attention, for one cloud or a batch of clouds.
 
-    A row has the weights of one query. It sums to 1 over the keys, except for some user-defined functions. Kinds:
+    Each row of `weights` belongs to one query. Rows sum to 1, except for some user-defined functions. The kinds are:
 
-    - "reads": each inducing point (query) over the points (keys);
-    - "writes": each point (query) over the inducing points (keys);
-    - "pools": each seed (query) over the points (keys);
-    - "self": self-attention among the points, or among the pooled vectors;
-    - "support": equal weights of the points in the support of a prediction, see `pointset.explain.exact_support`.
+    - "reads": each inducing point (query) attends to the points (keys);
+    - "writes": each point (query) attends to the inducing points (keys);
+    - "pools": each seed (query) attends to the points (keys);
+    - "self": the points, or the pooled vectors, attend to each other;
+    - "support": all points in the support of a prediction have the same weight (see `pointset.explain.exact_support`).
 
     All heads are kept; `heads` combines them. For a batch, `map[i]` is the map of cloud i without its padding.
 
@@ -48,13 +48,13 @@ class AttentionMap:
     weights: Tensor
     """[heads, queries, keys] for one cloud, [B, heads, queries, keys] for a batch, on the CPU; 0 at padded keys."""
     points_are: Side
-    """Which side of the attention is the points of the cloud: the queries, the keys, both or neither."""
+    """Where the points of the cloud are in the attention: they are the queries, the keys, both or neither."""
     mask: Tensor | None = None
     """Mask of a padded batch: bool [B, n], True at real points."""
     up: Literal["x", "y", "z"] = "z"
-    """The upward axis of the points, from the model's preparation; used by pictures."""
+    """The upward axis of the points, for pictures. It comes from the model's preparation."""
     points: Tensor | None = None
-    """The points [n, d], or [B, n, d] of a batch; used by pictures."""
+    """The points [n, d] of a cloud or [B, n, d] of a batch, for pictures."""
 
     def __repr__(self) -> str:
         """Return a summary in one line."""
@@ -84,14 +84,14 @@ class AttentionMap:
         return dataclasses.replace(self, weights=weights, mask=None, points=points)
 
     def relative(self) -> Tensor:
-        """Return the weights times the number of real keys: 1 is uniform attention for a set of any size."""
+        """Return the weights times the number of unpadded keys. For sets of any size, 1 is uniform attention."""
         return self.weights * self._keys()
 
     def entropy(self) -> Tensor:
         """Return the normalised entropy of each row, [..., heads, queries]: 1 is uniform, 0 is a single key.
 
-        It is entropy / log n for n real keys, and 1 if n is 0 or 1. A row that does not sum to 1 is first divided by
-        its sum. The entropy of a row with a negative weight is NaN.
+        For n unpadded keys, it is entropy / log n, or 1 if n is 0 or 1. A row that does not sum to 1 is first divided
+        by its sum. The entropy of a row with a negative weight is NaN.
         """
         shares = self.weights / self.weights.sum(dim=-1, keepdim=True).clamp(min=1e-12)
         nats = torch.special.entr(shares).sum(dim=-1).where((shares >= 0).all(dim=-1), math.nan)
@@ -113,7 +113,7 @@ class AttentionMap:
         return (distances.sum(dim=(-1, -2)) / (queries * (queries - 1))).where(queries > 1, math.nan)
 
     def heads(self, how: Literal["mean", "max"]) -> AttentionMap:
-        """Return the map with one head, the mean or maximum of all heads. Rows of a maximum do not sum to 1.
+        """Return a map of one head, the mean or maximum of all heads. Rows of a maximum do not sum to 1.
 
         Raises:
             PointsetError: `how` is neither "mean" nor "max".
@@ -126,7 +126,7 @@ class AttentionMap:
     def to_pandas(self) -> DataFrame:
         """Return a table with a row for each weight, without padded queries and keys.
 
-        Columns: layer, kind, head, query, key, weight, relative (1 is uniform attention), and for a batch cloud.
+        Columns: `layer`, `kind`, `head`, `query`, `key`, `weight`, `relative` (1 is uniform) and, for a batch, `cloud`.
 
         Example:
             >>> table = pointset.find_map(pointset.attention_maps(model, test.points[0]), kind="pools").to_pandas()
@@ -144,7 +144,7 @@ class AttentionMap:
         return pandas.DataFrame(columns)
 
     def _keys(self) -> Tensor:
-        """Return the number of real keys of each cloud, in a shape that broadcasts with the weights."""
+        """Return the number of unpadded keys of each cloud, in a shape that broadcasts with the weights."""
         if self.mask is None or self.points_are not in ("keys", "both"):
             return torch.tensor(float(self.weights.shape[-1]))[..., None]
         return self.mask.sum(dim=1).to(self.weights.dtype)[:, None, None, None]
@@ -162,7 +162,7 @@ def find_map(maps: Sequence[AttentionMap], *, layer: str | None = None, kind: Ma
         The map.
 
     Raises:
-        PointsetError: no map, or more than one, matches; the message lists all maps.
+        PointsetError: no map matches, or more than one does. The message lists all maps.
 
     Example:
         >>> maps = pointset.attention_maps(model, test.points[0])

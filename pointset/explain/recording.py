@@ -1,4 +1,4 @@
-"""Attention maps of a model: the attention weights of one forward pass are recorded."""
+"""Attention maps of a model, recorded during one forward pass."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +35,7 @@ def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) ->
             `nn.TransformerEncoder` and torch-geometric's set attention) or torch-geometric's `AttentionalAggregation`.
             The mask is passed to the argument of `forward` named `mask`, `key_padding_mask`, `src_key_padding_mask` or
             `padding_mask` (the last three are True at padding), or else to a second argument without a default. The
-            layer names of an ensemble begin with model.members; `inspect_shape` records only the ensemble's network.
+            layer names of an ensemble begin with `model.members`. `inspect_shape` records only the ensemble's network.
         points: one cloud [n, 3], which gives maps [heads, queries, keys]; a batch [B, n, 3], which gives maps
             [B, heads, queries, keys]; or any other input of `model.predict`. A trained model of the zoo prepares shapes
             as `model.predict` does, so a cloud may have any unit, and `map.points` are the prepared points. `PointSets`
@@ -46,7 +46,7 @@ def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) ->
         One map for each attention.
 
     Raises:
-        PointsetError: the model has no attention, or the shape of points or mask is wrong for it.
+        PointsetError: the model has no attention, or `points` or `mask` has the wrong shape for the model.
 
     Example:
         >>> maps = pointset.attention_maps(model, test.points[0])
@@ -102,7 +102,7 @@ def mask_argument(model: nn.Module, points: Tensor, mask: Tensor | None) -> dict
 
 
 def each_shape(model: nn.Module, shapes: Any) -> tuple[Sequence[Any], bool]:
-    """Return the shapes of an input of `model.predict` as a list, and True if the input is one shape, not several."""
+    """Return the shapes in an input of `model.predict`, and True if the input is one shape instead of several."""
     if isinstance(shapes, PointSets):
         sets = shapes.with_local_features(getattr(model, "local_features", "none"))
         clouds = [sets[row][0] for row in range(len(sets))]
@@ -116,7 +116,7 @@ def each_shape(model: nn.Module, shapes: Any) -> tuple[Sequence[Any], bool]:
 def explain_each(model: nn.Module, shapes: Any, explain: Callable[[Tensor], Any], least: int = 1) -> Any:
     """Return `explain(cloud [n, d])` for one shape, or a list of results for several; see `model.predict`.
 
-    All points of an array or a tensor are used, so that results for points are in the order of its rows.
+    All points of an array or a tensor are used, so that results for points are in the order of the rows of the array.
     """
     require_model(model)
     listed, single = each_shape(model, shapes)
@@ -131,7 +131,7 @@ def explain_each(model: nn.Module, shapes: Any, explain: Callable[[Tensor], Any]
 
 
 def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, Tensor | None]:
-    """Check a prepared cloud or batch, and return it as tensors for `model(points, mask)`; empty sets are refused."""
+    """Check a prepared cloud or batch, and return it as tensors for `model(points, mask)`. Empty sets are errors."""
     widths = getattr(model, "widths", None) or (getattr(points, "shape", [3])[-1],)
     width = widths[0]
     clouds = as_points(points, widths, next(model.parameters(), None), "[n, {0}] or [B, n, {0}]")
@@ -147,7 +147,7 @@ def as_clouds(model: nn.Module, points: Any, mask: Any = None) -> tuple[Tensor, 
 
 
 def _prepared(model: nn.Module, shapes: Any, mask: Any) -> tuple[Any, Any]:
-    """Prepare any input of `model.predict`, except arrays for which `_prepares` is False; return points and mask."""
+    """Return points and mask of any input of `model.predict`, prepared unless `_prepares` is False for an array."""
     if isinstance(shapes, PointSets):
         sets = shapes.with_local_features(getattr(model, "local_features", "none"))
         return sets.points, sets.mask
@@ -162,7 +162,7 @@ def _prepared(model: nn.Module, shapes: Any, mask: Any) -> tuple[Any, Any]:
 
 
 def _prepares(model: nn.Module, points: Tensor | np.ndarray) -> bool:
-    """Return True for a trained model of the zoo and points without local features."""
+    """Return True if the model is a trained model of the zoo and the points have no local features."""
     return isinstance(model, Classifier) and model.has_preparation and points.shape[-1:] == (model.inputs,)
 
 
@@ -201,7 +201,7 @@ def attentions(model: nn.Module) -> Iterator[tuple[str, Any]]:
 
 
 def attention_kinds(model: nn.Module) -> dict[str, tuple[MapKind, Side]]:
-    """Return, by layer name, the kind of each attention, and which side (queries or keys) is the points.
+    """Return the kind of each attention and the side of the points (queries or keys), by the name of the layer.
 
     Both come from the attribute `maps` of the outermost block class that lists the attention. An attention that no
     block lists has kind "self".

@@ -49,9 +49,10 @@ class Specialisation:
     shapes: int
     """Number of shapes measured."""
     measures: dict[str, Tensor]
-    """The values [heads, inducing points] of each measure. The similarity of two rows is 1 - their total variation.
+    """The values [heads, inducing points] of each measure. The similarity of two rows of weights is 1 minus their total
+    variation.
 
-    - "entropy": mean normalised entropy of the row of an inducing point, entropy / log n: 1 is uniform.
+    - "entropy": mean normalised entropy (entropy / log n) of the row of an inducing point. 1 is uniform attention.
     - "overlap": mean similarity to the rows of the other inducing points of the head on the same shape.
     - "consistency": mean similarity of the region of an inducing point on two shapes of one class. A region is the sum
       of the attention in each of 4 x 4 x 4 cells.
@@ -81,7 +82,7 @@ def specialisation(
 
     Args:
         model: a model with ISABs, or with pooling by attention.
-        sets: the dataset; its fixed subsets of points are used, with their normalisation.
+        sets: the dataset, of which the fixed and normalised subsets of points are used.
         layer: the name of a map of kind "reads" or "pools"; None means the first such map. For a single seed, measures
             that compare seeds are NaN.
         per_class: number of shapes of each class; the first ones are used.
@@ -156,7 +157,7 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
 
 
 def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | None) -> AttentionMap:
-    """Return the map of the layer; if `layer` is None, the first map of kind "reads" or "pools"."""
+    """Return the map of `layer` or, if `layer` is None, the first map of kind "reads" or "pools"."""
     maps = [each for each in record_maps(model, points, mask) if each.kind in ("reads", "pools")]
     if not maps:
         raise PointsetError("the model must have inducing points or seeds, as isab16-max or rff-pma have")
@@ -178,7 +179,7 @@ def _similarity(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _between(regions: Tensor) -> tuple[Tensor, Tensor]:
-    """Return mean similarities of regions [S, h, m, cells] on two shapes, of one and of two inducing points."""
+    """Return mean similarities of regions [S, h, m, cells] on two shapes, of the same and of two inducing points."""
     first, second = torch.combinations(torch.arange(len(regions))).T
     pairs = _similarity(regions[first], regions[second])
     return pairs.diagonal(dim1=-2, dim2=-1).mean(dim=0), _off_diagonal(pairs).mean(dim=0)
