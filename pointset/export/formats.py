@@ -1,7 +1,7 @@
 """The two formats of exported models: `torch.export` (.pt2) and ONNX.
 
-A format converts an exported program to the bytes of a file, and opens a file as a function. The description of a
-model is stored in its file under `pointset.json`: an extra file of a .pt2 file, a metadata entry of an ONNX file.
+A format converts an exported program to the bytes of a file, and opens a file as a function. The description of a model
+is stored in its file under `pointset.json`: in a .pt2 file as an extra file, and in an ONNX file as a metadata entry.
 """
 
 import copy
@@ -22,17 +22,17 @@ from pointset.errors import PointsetError, require_extra
 from pointset.runs.atomic import check_writable
 
 RunModel = Callable[..., Sequence[Tensor]]
-"""points [B, n, inputs], and mask [B, n] if the file has this input -> logits and probabilities [B, classes]."""
+"""A function: points [B, n, inputs], and mask [B, n] if the file has this input -> [logits, probabilities]."""
 OUTPUTS = ("logits", "probabilities")
 
 DESCRIPTION = "pointset.json"
 """The name under which both formats store the description of a model, as JSON."""
 EXAMPLE = (3, 37)
-"""Numbers of sets and points in the example input of an export; they differ from each other and from layer widths."""
+"""Numbers of sets and points in the example input of an export. They differ from each other and from layer widths."""
 
 
 class Pt2:
-    """A program of `torch.export`: `logits, probabilities = torch.export.load(file).module()(points)`, also for C++."""
+    """A `torch.export` program (Python, C++): `logits, probabilities = torch.export.load(file).module()(points)`."""
 
     suffix = ".pt2"
     title = "torch.export"
@@ -114,19 +114,19 @@ def record(model: nn.Module, inputs: int, mask: bool) -> ExportedProgram:
     """Export a copy of a model, on the CPU in evaluation mode, as a program for any number of sets of any size.
 
     The dynamic sizes are declared (`Dim`), not inferred, so that torch raises an error if the computation of the model
-    depends on them. With inferred sizes, a .pt2 program would silently be restricted to some sizes, and ONNX would give
-    wrong results. If `mask` is True, the program has a mask [B, n] as its second input.
+    depends on a size. With inferred sizes, a .pt2 program would silently be restricted to some sizes, and ONNX would
+    give wrong results. If `mask` is True, the program has a mask [B, n] as its second input.
     """
     model = WithProbabilities(copy.deepcopy(model).cpu().eval().requires_grad_(False)).eval()
     for module in model.modules():
         if hasattr(module, "allow_single_element"):
-            # torch-geometric's batch norm branches on the number of rows; in evaluation mode both branches are equal.
+            # torch-geometric's batch norm branches on the number of rows. In evaluation mode, both branches are equal.
             setattr(module, "allow_single_element", False)  # noqa: B010 - not an attribute of every module
     points, real = torch.zeros(*EXAMPLE, inputs), torch.ones(EXAMPLE, dtype=torch.bool)
     arguments = (points, real) if mask else (points,)
     with _quiet(), torch.no_grad():
         program = torch.export.export(model, arguments, dynamic_shapes=dynamic_shapes(len(arguments)), strict=False)
-    for node in program.graph.nodes:  # stack traces contain local paths, and would be half of a small file
+    for node in program.graph.nodes:  # stack traces contain local paths and would fill half of a small file
         node.meta.pop("stack_trace", None)
     return program
 
@@ -138,7 +138,7 @@ def dynamic_shapes(count: int) -> tuple[dict[int, Dim], ...]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress torch's log messages and warnings during an export; errors are still raised."""
+    """Suppress torch's log messages and warnings during an export. Errors are still raised."""
     disabled = logging.root.manager.disable
     with warnings.catch_warnings(), redirect_stderr(io.StringIO()):  # after a failure, torch prints the graph
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Exports trained models to files that can be used without this package (.pt2), or without Python (ONNX).
+"""Export of trained models to files that can be used without this package (.pt2) or without Python (ONNX).
 
 Before a file is saved, it is compared with the model: the outputs must agree for 3 sizes of sets and 2 batch sizes.
 """
@@ -21,13 +21,14 @@ from pointset.training.checkpoints import describe_model
 from pointset.zoo.abilities import check_export
 
 CHECKED = tuple((sets, points) for points in (1, 100, 1500) for sets in (1, 3))
-"""(sets, points) of the batches on which a file is compared with its model. They have other sizes than `EXAMPLE`."""
+"""(sets, points) of the batches on which a file is compared with its model. All sizes differ from those of
+`EXAMPLE`."""
 
 TOLERANCE = 1e-4
-"""Largest allowed difference between an output of a file and of its model, relative to the largest value.
+"""Largest allowed difference between an output of a file and the model's output, relative to the largest value.
 
-Rounding gives differences of about 1e-6, since the order of float32 operations differs. An error in the file (a size or
-a branch that became a constant, or an ignored mask) changes the leading digits."""
+Rounding gives differences of about 1e-6, because the order of float32 operations differs. An error in the file (a size
+or a branch that became a constant, or an ignored mask) changes the leading digits."""
 
 NORMALIZATION_TEXTS = {
     "unit-sphere": "subtract the mean of the set's points, then divide by the largest distance of a point from 0",
@@ -44,22 +45,23 @@ def export_model(model: nn.Module, path: str | Path, *, mask: bool = False) -> f
     """Write a model to a file for use without this package, and compare the file with the model.
 
     The input of the file is `points`, float32 [B, n, inputs] with any B and n from 1. The outputs are `logits` and
-    `probabilities`, both [B, classes]; like `classify`, the probabilities use the model's temperature.
-    The metadata of the file contain the classes, the preparation of the points, the inputs, and the model's options.
+    `probabilities`, both [B, classes]. As in `classify`, the probabilities use the model's temperature. The metadata of
+    the file contain the classes, the preparation of the points, the inputs, and the model's options.
 
     Args:
         model: a zoo model, or any module called as `model(points)`, or as `model(points, mask)` with `mask=True`.
-        path: *.pt2 for `torch.export`, *.onnx for ONNX. The folder must exist; an existing file is replaced.
-        mask: add the input `mask`, bool [B, n], True at real points. A set without real points gives the logits of an
-            empty set.
+        path: a path that ends in .pt2 (`torch.export`) or .onnx (ONNX). The folder must exist. An existing file is
+            replaced.
+        mask: True adds the input `mask`, bool [B, n], True at real points. A set without real points gives the logits
+            of an empty set.
 
     Returns:
         The largest difference between an output of the file and the same output of the model, on the batches `CHECKED`.
 
     Raises:
-        PointsetError: the path has another suffix, its folder does not exist, or a library for ONNX is missing; a part
-            of the model cannot be exported (the message names it), or only for sets of one size; or the file gives
-            other outputs than the model, in which case it is not written.
+        PointsetError: if the path has an unsupported suffix; if the folder does not exist; if a library for ONNX is
+            missing; if a part of the model cannot be exported (the message names this part), or only for sets of one
+            size; or if the outputs of the file and the model differ. No file is then written.
 
     Example:
         >>> pointset.export_model(pointset.create_model("rff-max", classes=2, dim=16), "small.pt2") < 1e-5
@@ -125,7 +127,7 @@ def export_metadata(model: nn.Module, mask: bool) -> dict[str, Any]:
 def _example(model: nn.Module, sets: int, points: int, mask: bool) -> tuple[Tensor, ...]:
     """Return random points [sets, points, inputs] and, if `mask` is True, a mask.
 
-    The first set has only real points, the third none.
+    The first set has only real points, and the third has no real points.
     """
     cloud = torch.randn(sets, points, _inputs(model), generator=torch.Generator().manual_seed(points))
     if not mask:
@@ -136,7 +138,7 @@ def _example(model: nn.Module, sets: int, points: int, mask: bool) -> tuple[Tens
 
 
 def _difference(model: WithProbabilities, exported: RunModel, example: tuple[Tensor, ...], path: Path) -> float:
-    """Return the largest difference of an output; raise a PointsetError if it is too large, or if the file fails."""
+    """Return the largest difference of an output. Raise a PointsetError if it is too large, or if the file fails."""
     name = _name(model.model)
     with torch.inference_mode():
         expected = model(*example)

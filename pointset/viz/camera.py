@@ -1,6 +1,6 @@
 """A turntable camera with a mild perspective projection and equal scales on all axes.
 
-Matplotlib's Axes3D is not used: it stretches axes, and sorts whole collections by depth, not single points.
+Matplotlib's Axes3D is not used: it stretches axes, and sorts whole collections by depth instead of single points.
 """
 
 import dataclasses
@@ -23,11 +23,11 @@ class Camera:
     """The position of the camera, which looks at the middle of the cloud."""
 
     azimuth: float = -50.0
-    """Azimuth in degrees around the upward axis; at 0 the camera is on the positive x axis."""
+    """Azimuth in degrees around the upward axis. At 0, the camera is on the positive x axis."""
     elevation: float = 22.0
     """Elevation in degrees, between -90 and 90."""
     up: Up = "z"
-    """The upward axis of the points: "z" in ModelNet's OFF files, "y" in its HDF5 release."""
+    """The upward axis of the points: "z" in ModelNet's OFF files, "y" in ModelNet40's HDF5 files."""
     distance: float = 4.0
     """Distance from the middle of the cloud, in radii of the cloud. A smaller distance gives stronger perspective."""
 
@@ -44,7 +44,7 @@ class Camera:
         """Project points [n, 3].
 
         Returns:
-            Positions in the picture [n, 2], in radii of the cloud; and nearness [n], the magnification relative to the
+            Positions in the picture [n, 2], in radii of the cloud, and nearness [n], the magnification relative to the
             middle of the cloud.
         """
         local = to_unit(points, self.up) @ self.axes().T
@@ -52,7 +52,7 @@ class Camera:
         return local[:, :2] * nearness[:, None], nearness
 
     def axes(self) -> NDArray[np.float64]:
-        """Return the directions to the right, up and towards the viewer, as rows [3, 3]; z is up."""
+        """Return the directions right, up and towards the viewer, as rows [3, 3], for points with z up."""
         azimuth, elevation = math.radians(self.azimuth), math.radians(self.elevation)
         sin_a, cos_a, sin_e, cos_e = math.sin(azimuth), math.cos(azimuth), math.sin(elevation), math.cos(elevation)
         return np.array(
@@ -61,7 +61,7 @@ class Camera:
 
 
 def camera_of(camera: Camera | None, up: Up | None, default: Up) -> Camera:
-    """Return the camera, or if it is None the default view with upward axis `default`; `up` replaces the axis."""
+    """Return the camera (None: the default view with upward axis `default`), with the axis `up` if it is not None."""
     camera = camera or Camera(up=default)
     return camera if up is None else dataclasses.replace(camera, up=up)
 
@@ -70,5 +70,5 @@ def to_unit(points: NDArray[np.float64], up: Up) -> NDArray[np.float64]:
     """Rotate the up axis to z, centre the bounding box at 0, and scale so that the farthest point has radius 1."""
     upright = points @ np.array(UP_TO_Z[up]).T
     centred = upright - (upright.min(axis=0) + upright.max(axis=0)) / 2
-    scaled = np.ldexp(centred, -np.frexp(np.abs(centred).max())[1])  # so that squares neither overflow nor underflow
+    scaled = np.ldexp(centred, -np.frexp(np.abs(centred).max())[1])  # so squares neither overflow nor underflow
     return scaled / (float(np.linalg.norm(scaled, axis=1).max()) or 1.0)

@@ -23,9 +23,9 @@ from pointset.viz.writing import as_png
 
 MARKERS = "osD^vPX*<>hpd8Hx+1234"
 WIDTH, DPI = 7.2, 100
-"""Width of a figure in inches, equal to the text width of a page, and its resolution on a screen."""
+"""Width of a figure in inches (equal to the text width of a page), and resolution of a figure on a screen."""
 LETTER = 0.0078
-"""Width of a letter in inches, for each point of font size."""
+"""Width of a letter in inches, per point of font size."""
 LINE_HEIGHT = 0.16
 """Height of a line of text or of a legend, in inches."""
 ACROSS, HANDLE = 5, 0.5
@@ -35,7 +35,7 @@ ACROSS, HANDLE = 5, 0.5
 class Picture(Figure):
     """A matplotlib figure that a notebook shows as PNG, with or without pyplot, if it is the last expression of a cell.
 
-    PDF files embed fonts as TrueType, because publishers refuse Type 3, the default of matplotlib.
+    PDF files embed fonts as TrueType, because publishers refuse matplotlib's default, Type 3.
     """
 
     def __init__(self, width: float, height: float) -> None:
@@ -43,7 +43,7 @@ class Picture(Figure):
         FigureCanvasAgg(self)
 
     def savefig(self, fname: Any, **options: Any) -> None:
-        """Save the figure; see `matplotlib.figure.Figure.savefig`."""
+        """Save the figure, with the options of `matplotlib.figure.Figure.savefig`."""
         with rc_context({"pdf.fonttype": 42, "ps.fonttype": 42}):
             super().savefig(fname, **options)
 
@@ -52,18 +52,18 @@ class Picture(Figure):
 
 
 def shorten(name: str, width: float, size: float) -> str:
-    """Return a name, with its middle left out if it is wider than about `width` inches in a font of this size."""
+    """Return a name, without its middle part if the name is wider than about `width` inches in a font of this size."""
     most = max(int(width / (LETTER * size)), 3)
     return name if len(name) <= most else f"{name[: most // 2]}…{name[len(name) - (most - 1) // 2 :]}"
 
 
 def line_style(index: int) -> dict[str, Any]:
-    """Return the style of the model with this index, which is the same on all charts."""
+    """Return the style of the model with this index. The style is the same on all charts."""
     return {"color": COLORS[index % len(COLORS)], "marker": MARKERS[index % len(MARKERS)], "markersize": 4}
 
 
 def plain_label(label: str) -> str:
-    """Escape dollar signs, between which matplotlib expects formulas, and control characters, which fonts lack."""
+    """Escape dollar signs, which enclose formulas in matplotlib, and control characters, which fonts lack."""
     return escaped(label).replace("$", r"\$")
 
 
@@ -78,7 +78,7 @@ def make_panels(
     note: str = "",
     spare: float = 0.5,
 ) -> tuple[Picture, list[Axes]]:
-    """Return a picture of `count` panels `height` inches high, at most `across` in a line, between a title and a note.
+    """Return a picture of `count` panels `height` inches high, at most `across` in a line, with a title and a note.
 
     `spare` is additional height in inches, such as for a legend.
     """
@@ -111,12 +111,12 @@ def label_axes(axes: Axes, x: str, y: str) -> None:
 
 
 def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Add a legend below the panels, with a name for each style."""
+    """Add a legend of named styles below the panels."""
     handles = [Line2D([], [], **{"lw": 1.2, **style}) for style in styles.values()]
     names = [plain_label(shorten(name, WIDTH - 2 * HANDLE, 7.5)) for name in styles]
     across = max(1, min(ACROSS, int(WIDTH / (HANDLE + 9 * LETTER * max(map(len, names), default=1)))))
     lines = -(-len(names) // across)
-    figure.set_figheight(figure.get_figheight() + LINE_HEIGHT * max(0, lines - 2))  # `make_panels` has room for two
+    figure.set_figheight(figure.get_figheight() + LINE_HEIGHT * max(0, lines - 2))  # `make_panels` leaves room for two
     legend = figure.legend(handles, names, loc="outside lower center", ncols=across, fontsize=7.5, frameon=False)
     if note := figure.get_supxlabel():  # matplotlib would draw the legend over the note
         figure.supxlabel("")
@@ -134,7 +134,7 @@ class Dot:
     """The cost on the horizontal axis, above 0."""
     mean: float
     low: float
-    """Lower end of the error bar."""
+    """The lower end of the error bar."""
     high: float
     style: Mapping[str, Any] = field(default_factory=dict)
     """Matplotlib options of the marker."""
@@ -184,7 +184,7 @@ def pair_styles(names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], dict[
 
 
 def pair_legend(styles: Mapping[tuple[str, str], Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the legend of `pair_styles`: the colour of each encoder, and the marker of each pooling in grey."""
+    """Return the legend for `pair_styles`: the colour of each encoder, and the marker of each pooling in grey."""
     colors = {f"{encoder}-": {"color": style["color"], "lw": 4} for (encoder, _), style in styles.items()}
     markers = {
         f"-{pooling}": {"color": FAINT, "marker": style["marker"], "ls": "", "markersize": 4}
@@ -204,13 +204,13 @@ def draw_specialisation(
     """Draw measures of specialisation of each head and inducing point, for a trained and an untrained model.
 
     Args:
-        trained: values [heads, inducing points] (or a vector) of each measure, by name.
+        trained: values of each measure, [heads, inducing points] or a vector, by the name of the measure.
         control: the same measures of the untrained model.
-        descriptions: the meaning of measures by name, such as {"entropy": "1 = uniform attention"}.
+        descriptions: the meaning of measures by their names, such as {"entropy": "1 = uniform attention"}.
         title: title of the picture.
 
     Raises:
-        PointsetError: there are no measures, or `trained` and `control` do not have the same ones.
+        PointsetError: there are no measures, or `trained` and `control` have different measures.
     """
     if not trained or set(trained) != set(control):
         names = f"{', '.join(trained) or 'none'} and {', '.join(control) or 'none'}"

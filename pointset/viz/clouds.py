@@ -1,4 +1,4 @@
-"""Pictures of several clouds: panels of equal size in labelled lines, with one camera."""
+"""Pictures of several clouds: panels of equal size in labelled lines, all with the same camera."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ HEADER, BAR = 0.24, 0.25
 LABEL = 0.2
 """Space in inches to the left of the panels for the label of a line."""
 LARGEST, NARROWEST = 3.0, 4.5
-"""Maximum width of a panel if there are several, and minimum width of a picture, in inches."""
+"""Maximum width of one of several panels, and minimum width of a picture, in inches."""
 RING_COLOR = "#0B8CF2"
-"""Colour of the ring around the query point: a blue that is not in the scales of attention."""
+"""Colour of the ring around the query point: a blue that no attention scale contains."""
 EMPTY = 0.72
 """Grey level of hollow points."""
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One cloud coloured by one row of values."""
+    """One cloud, coloured by one value per point."""
 
     cloud: NDArray[np.float64]
     values: NDArray[np.float64]
@@ -52,7 +52,7 @@ class Line:
 
 
 def frame_of(clouds: Sequence[NDArray[np.float64]], camera: Camera) -> tuple[NDArray[np.float64], float]:
-    """Return the limits [2, 2] of axes on which all clouds fit with a margin, and their ratio of height to width."""
+    """Return the limits [2, 2] of axes on which all clouds fit with a margin, and the ratio of height to width."""
     flat = np.concatenate([camera.project(cloud)[0] for cloud in clouds])
     low, high = flat.min(axis=0), flat.max(axis=0)
     width, height = np.maximum(high - low, 0.1) / 2 * 1.08
@@ -61,7 +61,7 @@ def frame_of(clouds: Sequence[NDArray[np.float64]], camera: Camera) -> tuple[NDA
 
 
 def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str, total: float | None = None) -> Picture:
-    """Return a picture of panels of equal size with a title and a note; its axes are the panels, line by line.
+    """Return a picture of panels of equal size with a title and a note. Its axes are the panels, line by line.
 
     `total` is the width of the picture in inches; None means the width that the panels need.
     """
@@ -155,11 +155,11 @@ def draw_clouds(
     title: str = "",
     columns: int = 5,
 ) -> Picture:
-    """Draw clouds side by side, coloured by height, each scaled to its panel.
+    """Draw clouds side by side. Points are coloured by height, and each cloud is scaled to its panel.
 
     Args:
-        clouds: any input of `model.predict`: clouds [n_i, 3], files or meshes (1,024 points of each are drawn), or
-            `PointSets`.
+        clouds: any input of `model.predict`: clouds [n_i, 3], files or meshes (1,024 points of each file or mesh are
+            drawn), or `PointSets`.
         names: one name per cloud, drawn above it.
         up: the upward axis of the points; None means the axis of the camera.
         camera: the camera of all panels.
@@ -167,7 +167,8 @@ def draw_clouds(
         columns: maximum number of clouds in a line.
 
     Raises:
-        PointsetError: there is no cloud, a cloud is empty or not [n, 3], or the numbers of names and clouds differ.
+        PointsetError: there is no cloud, a cloud is empty, a cloud is not [n, 3], or the numbers of names and clouds
+            differ.
     """
     if columns < 1:
         raise PointsetError(f"columns must be at least 1, got {columns}")

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#44aa99")
-"""Colours for all kinds of colour vision: seven of Wong's (Nature Methods 8, 441, 2011), and three of Tol's."""
+"""Colours for all kinds of colour vision: seven by Wong (Nature Methods 8, 441, 2011), and three by Tol."""
 INK = "#222222"
 FAINT = "#6b6b6b"
 LEAST, MOST = 2.0, 64.0
-"""Minimum and maximum of the reach: the largest multiple of uniform attention on a colour scale."""
+"""Minimum and maximum of the reach, which is the largest multiple of uniform attention on a colour scale."""
 HOLLOW = "ring: weight exactly 0"
 """The note of a picture with hollow points."""
 
@@ -33,7 +33,7 @@ class Scale:
     emphasis: Callable[[Values], Values]
     """Function from values to emphasis, from 0 to 1. Points with more than 0.5 are drawn over the others."""
     ticks: Sequence[tuple[float, str]] = ()
-    """Positions on the bar with their labels."""
+    """Positions on the bar, with a label for each."""
     has_rings: bool = False
     """True if values of exactly 0, which sparse weights have, are drawn as rings without a colour."""
 
@@ -60,7 +60,7 @@ def attention_scale(reach: float) -> Scale:
 
 
 def reach_of(values: Values) -> float:
-    """Return the reach of a scale for attention: a power of two that about 1 value in 200 exceeds, within bounds."""
+    """Return the reach of a scale for attention: a bounded power of two that about 1 value in 200 exceeds."""
     top = float(np.quantile(values, 0.995))
     return float(2.0 ** math.ceil(math.log2(min(max(top, LEAST), MOST)) - 0.05))
 
@@ -71,7 +71,7 @@ def scale_for(values: Values) -> Scale:
 
 
 def signed_scale(reach: float) -> Scale:
-    """Return a linear scale for changes from `-reach` to `reach`, with colours from purple through grey to orange."""
+    """Return a linear scale for changes from `-reach` to `reach`, in colours from purple through grey to orange."""
     # The factor darkens the colours, so that the middle is grey and not the white of the background.
     colors = 0.88 * colormaps["PuOr_r"](np.linspace(0, 1, 256))[:, :3]
     return Scale(

@@ -22,10 +22,10 @@ WIDEST_CLASS = 1.8
 
 
 def draw_confusions(counts: Mapping[str, NDArray[np.int64]], classes: Sequence[str]) -> Figure:
-    """Draw the confusion matrix of each model, two side by side if there are few classes.
+    """Draw the confusion matrix of each model. If there are few classes, two matrices are side by side.
 
-    Rows of the counts [classes, classes] are true classes. The number in a cell is the percentage of the shapes of its
-    true class; numbers below 1 are not drawn. The shade is the square root of the share, so that single errors are
+    Rows of the counts [classes, classes] are true classes. The number in a cell is a percentage of the shapes of the
+    true class. Numbers below 1 are not drawn. The shade is the square root of the share, so that single errors are
     visible.
     """
     across = 2 if len(classes) <= FEW_CLASSES and len(counts) > 1 else 1

@@ -37,20 +37,20 @@ def export_cloud(
 
     A .ply file keeps the coordinates. A .glb file has y up and linear colours, as its format requires. The attention of
     the vertices of a mesh is interpolated from the nearest points. Triangles larger than the distance between points
-    are first subdivided, so that colours can vary within them.
+    are first subdivided, so that colours can vary within a triangle.
 
     Args:
         attention: a map of one cloud.
-        points: [n, 3], the cloud for which the map was computed; None means `attention.points`. With `mesh`, points in
-            the coordinates of the mesh (before normalisation), in the order of the map.
-        path: path that ends in .ply or .glb.
+        points: [n, 3], the cloud for which the map was computed. None means `attention.points`. With `mesh`, the points
+            have the order of the map and the coordinates of the mesh (before normalisation).
+        path: a path that ends in .ply or .glb.
         head: index of the head.
         query: index of the inducing point, seed or point.
-        mesh: the mesh to write; None writes the points.
+        mesh: the mesh to write. None writes the points.
 
     Raises:
         PointsetError: the map is not of this cloud, the points are not on the mesh, the head or query does not exist,
-            or the path has another suffix or cannot be written.
+            the path has an unsupported suffix, or the path cannot be written.
 
     Example:
         >>> pointset.viz.export_cloud(pools, points, "pools.ply").name
@@ -79,7 +79,7 @@ def export_cloud(
 
         require_on_mesh(cloud, mesh)
         fine = refined(mesh, cloud)
-        # A mean weighted by inverse distance (Shepard 1968); a vertex at a point gets the value of this point.
+        # A mean weighted by inverse distance (Shepard 1968). A vertex at a point gets the value of this point.
         nearest = KNeighborsRegressor(min(NEAREST, len(cloud)), weights="distance").fit(cloud, values)
         rgba = _rgba(scale.colors_of(nearest.predict(fine.vertices)), suffix)
         content = trimesh.Trimesh(upright(fine.vertices), fine.faces, vertex_colors=rgba, process=False)
@@ -91,7 +91,7 @@ def refined(mesh: Mesh, points: NDArray[np.float64]) -> Mesh:
     area = float(trimesh.triangles.area(mesh.vertices[mesh.faces]).sum())
     if not area > 0:
         return mesh
-    # Subdivision to edges of length e gives about 4 area / e^2 faces, plus those that were already smaller.
+    # Subdivision to edges of length e gives about 4 area / e^2 faces, and keeps smaller faces.
     room = max(MOST_FACES - len(mesh.faces), 1)
     edge = max(np.sqrt(area / len(points)), np.sqrt(8 * area / room))
     return Mesh(*subdivide_to_size(mesh.vertices, mesh.faces, max_edge=float(edge), max_iter=30))

@@ -24,7 +24,7 @@ from pointset.viz.rows import MEANINGS, ROW_NAMES, first_shown
 from pointset.zoo.predicting import list_clouds, predict
 
 MOST_SHAPES, MOST_CODES = 48, 8_000_000
-"""Maximum number of shapes, and of weights in the file (one byte each). Points that exceed it are left out."""
+"""Maximum numbers of shapes and of weights (one byte each) in the file. Points that exceed the latter are left out."""
 SCORES = {
     "specificity": "consistency, minus the similarity to the regions of other inducing points",
     "consistency": "similarity of its regions on two shapes of a class, 1: the same region",
@@ -45,20 +45,20 @@ def gallery(
     """Make a page that shows the attention of one inducing point or seed on many shapes, grouped by class.
 
     The user selects the layer, head and inducing point for all shapes, and all shapes rotate together. The inducing
-    points are sorted by specificity (see `pointset.explain.specialisation`). Below each shape is its predicted class
-    with its probability; wrong predictions are marked.
+    points are sorted by specificity (see `pointset.explain.specialisation`). Below each shape is the predicted class
+    with its probability. Wrong predictions are marked.
 
     Args:
         model: a model with inducing points, or with pooling by attention.
-        shapes: `PointSets`, of which equal numbers from each class are shown; or any input of `model.predict`: files,
-            meshes, arrays or a list of these.
+        shapes: `PointSets`, of which the same number from each class is shown, or any other input of `model.predict`:
+            files, meshes, arrays or a list of these.
         most: maximum number of shapes.
         up: the upward axis of the points; None means the axis of the model's preparation.
         camera: the camera of the first view.
         title: title of the page.
 
     Returns:
-        The page; `save` writes it, and a notebook shows it.
+        The page. `page.save(path)` writes it, and a notebook shows it.
 
     Raises:
         PointsetError: the model has no map of kind "reads" or "pools", or there are no shapes.
@@ -111,7 +111,7 @@ def _as_sets(model: Any, shapes: Any, most: int) -> PointSets:
 
 
 def choose_evenly(labels: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Return the indices of at most `most` shapes, with equal numbers from each class if possible, sorted by class."""
+    """Return the indices of at most `most` shapes, sorted by class. If possible, all classes have the same number."""
     order = np.argsort(labels, kind="stable")
     place = np.concatenate([np.arange(count) for count in np.unique(labels, return_counts=True)[1]] or [order])
     return order[np.sort(np.argsort(place, kind="stable")[:most])]
@@ -122,7 +122,7 @@ def _shown(maps: list[AttentionMap]) -> list[AttentionMap]:
 
 
 def _caption(label: str, probabilities: NDArray[np.float64], classes: list[str]) -> dict[str, Any]:
-    """Return the class and prediction of a shape; only for a class of the model can the prediction be wrong."""
+    """Return the class and prediction of a shape. A prediction can be wrong only if the model has the class `label`."""
     best = int(probabilities.argmax())
     predicted = classes[best] if len(classes) == len(probabilities) else f"class {best}"
     wrong = label in classes and predicted != label
@@ -130,7 +130,7 @@ def _caption(label: str, probabilities: NDArray[np.float64], classes: list[str])
 
 
 def _scores(model: nn.Module, sets: PointSets, attention: AttentionMap) -> dict[str, list[float]]:
-    """Return the measures of a layer by name, for each head and row; only the entropy if no class has two shapes."""
+    """Return the measures of a layer by name, for each head and row. If no class has two shapes, only the entropy."""
     try:
         measures = specialisation(model, sets, attention.layer, per_class=4).measures
     except PointsetError:
@@ -140,7 +140,7 @@ def _scores(model: nn.Module, sets: PointSets, attention: AttentionMap) -> dict[
 
 
 def _layer(maps: list[AttentionMap], kept: int, scores: dict[str, list[float]]) -> dict[str, Any]:
-    """Return one layer on all shapes, with one byte for each head, row and point; 0 is a weight of exactly 0."""
+    """Return one layer on all shapes, with one byte per head, row and point. The byte 0 is a weight of exactly 0."""
     values = torch.cat([attention.relative()[..., :kept] for attention in maps], dim=2).double().numpy()
     reach = reach_of(values)
     limit = np.log2(reach)

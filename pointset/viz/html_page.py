@@ -37,11 +37,11 @@ class Page:
     """
 
     html: str
-    """The whole page; it needs no internet access."""
+    """The whole page, which needs no internet access."""
     height: int = 720
-    """Height of the frame in a notebook, in pixels; the page scrolls inside it."""
+    """Height of the frame in a notebook, in pixels. The page scrolls inside the frame."""
     draw_still: Callable[[], Figure] | None = None
-    """Function that draws the layer that is shown first as a still picture."""
+    """A function that draws a still picture of the layer that the page shows first."""
 
     def __repr__(self) -> str:
         """Return a summary in one line."""
@@ -51,13 +51,13 @@ class Page:
         """Write the page to a .html file.
 
         Raises:
-            PointsetError: the path has another suffix, or cannot be written.
+            PointsetError: the path has an unsupported suffix or cannot be written.
         """
         path = checked_suffix(path, (".html", ".htm"), "a page")
         return write_atomically(path, lambda temporary: temporary.write_text(self.html, encoding="utf-8"))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Return the page for notebooks: a sandboxed frame, and the still picture if there is one."""
+        """Return the page for notebooks: a sandboxed frame, and the still picture, if there is one."""
         size = f"width: 100%; height: {self.height}px; border: 1px solid #ddd; border-radius: 6px"
         page = html.escape(self.html)
         frame = f'<iframe title="interactive page" srcdoc="{page}" sandbox="allow-scripts" style="{size}"></iframe>'
@@ -70,7 +70,7 @@ class Page:
 
 
 def page_of(template: Path, title: str, content: dict[str, Any]) -> str:
-    """Return the HTML of a page from its template, with the script and style sheet of the same name if they exist.
+    """Return the HTML of a page from its template, with the script and style sheet of the same name, if they exist.
 
     Templates extend page.html. The script reads `content` as JSON from the element `data`. The content security policy
     allows only this script and this style, by their digests, and no network access.
@@ -93,7 +93,7 @@ def page_of(template: Path, title: str, content: dict[str, Any]) -> str:
 
 
 def script_of(start: Path) -> str:
-    """Return a module and all its imports as one script; top-level names of the modules must be unique."""
+    """Return a module and all its imports as one script. Top-level names of the modules must be unique."""
     bodies: dict[Path, str] = {}
 
     def collect(path: Path) -> None:

@@ -41,11 +41,11 @@ def draw_maps(
     title: str | None = None,
     width: PaperWidth | None = None,
 ) -> Picture:
-    """Draw one attention on one cloud [n, 3]: a panel for each head and query, all with one colour scale.
+    """Draw one attention on one cloud [n, 3]: one panel for each head and query, all with the same colour scale.
 
     Args:
         attention: a map of one cloud. For kind "writes", a panel shows how much each point reads one inducing point.
-        points: [n, 3], the cloud for which the map was computed; None means `attention.points`.
+        points: [n, 3], the cloud for which the map was computed. None means `attention.points`.
         heads: indices of the heads; None means all.
         queries: indices of inducing points, seeds or (for kind "self") points; None means all, or 8 points far apart.
         up: the upward axis of the points; None means the axis of the camera, or of the model's preparation.
@@ -92,19 +92,20 @@ def draw_reads_and_writes(
     title: str | None = None,
     width: PaperWidth | None = None,
 ) -> Picture:
-    """Draw both maps of one ISAB: what inducing points read, and below it which points read them back.
+    """Draw both maps of one ISAB: what each inducing point attends to, and below, which points attend to it.
 
     Args:
         reads: the map of kind "reads" of one cloud.
         writes: the map of kind "writes" of the same block and cloud.
-        points: see `draw_maps`.
+        points: as in `draw_maps`.
         head: index of the head in both maps, although heads of the two maps are not related.
-        queries: indices of inducing points. None means the sharpest one, and 5 that differ most from it and each other.
+        queries: indices of inducing points. None means the sharpest one, and 5 others that differ most from it and from
+            each other.
         up, camera, title, width: see `draw_maps`.
 
     Raises:
-        PointsetError: the maps are not of kinds "reads" and "writes" or not of this cloud, or the head or query does
-            not exist.
+        PointsetError: the maps are not of kinds "reads" and "writes", the maps are not of this cloud, or the head or
+            query does not exist.
     """
     if (reads.kind, writes.kind) != ("reads", "writes"):
         raise PointsetError(f"give a map of kind reads and then one of kind writes, got {reads.kind} and {writes.kind}")
@@ -139,9 +140,9 @@ def draw_instances(
 
     Args:
         maps: one map per cloud, all of the same layer.
-        clouds: clouds [n_i, 3], each scaled to its panel; None means `points` of the maps.
+        clouds: clouds [n_i, 3], each scaled to its panel. None means the attribute `points` of each map.
         head: index of the head.
-        query: index of the inducing point or seed, or several indices: one line of panels for each.
+        query: index of the inducing point or seed, or several indices. Each has one line of panels.
         names: one name per cloud, drawn above it.
         up, camera, title, width: see `draw_maps`.
 
@@ -197,7 +198,7 @@ def draw_sharpest(
 def _finished(
     lines: Sequence[Line], camera: Camera, title: str, note: str, scale: Scale, width: PaperWidth | None
 ) -> Picture:
-    """Return a picture of lines of panels with one colour bar; with `width`, it has no title, note or entropies."""
+    """Return a picture of lines of panels with one colour bar. With `width`, it has no title, note or entropies."""
     if width is not None:
         check("width", width, PaperWidth)
         lines = [Line(line.label, [replace(panel, note="") for panel in line.panels]) for line in lines]
@@ -255,7 +256,7 @@ def _importance(name: str, values: Any, cloud: NDArray[np.float64]) -> Panel:
 
 
 def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
-    """Return the sharpest row of a head and further rows, each the most distant from those chosen before; sorted."""
+    """Return, sorted, the sharpest row of a head and further rows, each the most distant from those chosen before."""
     chosen = [int(rows.entropy[head].argmin())]
     distances = cdist(rows.values[head], rows.values[head], "cityblock")
     while len(chosen) < min(most, len(distances)):
@@ -269,7 +270,7 @@ def _panel(rows: PointRows, cloud: NDArray[np.float64], scale: Scale, head: int,
 
 
 def _lines(panels: Sequence[Panel], label: str = "") -> list[Line]:
-    """Return panels in lines of nearly equal length, at most `MOST_PANELS` each; the first line has the label."""
+    """Return panels in lines of nearly equal length, at most `MOST_PANELS` each. The first line has the label."""
     count = -(-len(panels) // MOST_PANELS)
     length = -(-len(panels) // count)
     starts = range(0, len(panels), length)

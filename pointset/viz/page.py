@@ -39,12 +39,12 @@ class Shown:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """The values [maps, n] of the chosen rows, head by head."""
+        """The values [maps, n] of the chosen rows, ordered by head."""
         return self.rows.values[np.ix_(self.heads, self.chosen)].reshape(-1, self.rows.values.shape[2])
 
     @property
     def entropy(self) -> NDArray[np.float64]:
-        """The entropy [maps] of the chosen rows, head by head."""
+        """The entropy [maps] of the chosen rows, ordered by head."""
         return self.rows.entropy[np.ix_(self.heads, self.chosen)].ravel()
 
 
@@ -64,25 +64,25 @@ def make_page(
 ) -> Page:
     """Make an interactive page of all attention maps on one cloud [n, 3].
 
-    Several models are compared on the same points. Each model has a block of columns, each tab shows corresponding
-    layers of the models (such as the second of kind "reads"), and all maps rotate together.
+    Several models can be compared on the same points. Each model has a block of columns. Each tab shows corresponding
+    layers of the models, such as the second layer of kind "reads". All maps rotate together.
 
     Args:
-        maps: maps of one cloud, or a mapping from the names of models to their maps. Maps among pooled vectors are
-            omitted.
-        points: [n, 3], the cloud for which the maps were computed; None means `points` of the maps.
+        maps: maps of one cloud, or a mapping from the names of models to their maps. Maps of attention among pooled
+            vectors are omitted.
+        points: [n, 3], the cloud for which the maps were computed. None means the attribute `points` of the maps.
         title: title of the page.
         prediction: a line under the title, such as "predicted: chair (93 %)".
-        classes: names and probabilities, most probable first; the first 5 are shown as bars.
+        classes: names and probabilities, most probable first. The first 5 are shown as bars.
         layer: the layer that is shown first; None means the last of kind "reads", or else of kind "pools".
         heads: indices of the heads; None means all.
-        queries: indices of inducing points, seeds or points of the layer shown first, and of layers with the same kind
-            and number of them. None means all, or 16 points far apart if the queries are points.
+        queries: indices of inducing points, seeds or points. They apply to the layer shown first, and to layers of the
+            same kind with the same number of queries. None means all, or 16 points far apart if the queries are points.
         up: the upward axis of the points; None means the axis of the camera, or of the model's preparation.
         camera: the camera of the first view.
 
     Returns:
-        The page; `save` writes it, and a notebook shows it.
+        The page. `page.save(path)` writes it, and a notebook shows it.
 
     Raises:
         PointsetError: the maps are not of this cloud, or a chosen layer, head or query does not exist.
@@ -131,7 +131,7 @@ def make_page(
 
 
 def _paired(models: Sequence[Sequence[PointRows]]) -> list[list[tuple[int, PointRows]]]:
-    """Return for each tab (index of the model, attention) pairs: the i-th attention of one kind in each model."""
+    """Return pairs (index of the model, attention) for each tab: the i-th attention of one kind in each model."""
     groups: dict[tuple[str, int], list[tuple[int, PointRows]]] = {}
     for model, layers in enumerate(models):
         counts = Counter[str]()
@@ -142,7 +142,7 @@ def _paired(models: Sequence[Sequence[PointRows]]) -> list[list[tuple[int, Point
 
 
 def _layer(parts: Sequence[Shown]) -> dict[str, Any]:
-    """Return the chosen heads and rows of one tab, for the script of the page; see `Layer` in web/maps.mjs."""
+    """Return the chosen heads and rows of one tab, for the script of the page (see `Layer` in web/maps.mjs)."""
     rows, values = parts[0].rows, np.concatenate([part.values for part in parts])
     reach, most = reach_of(values), max(len(part.chosen) for part in parts)
     scale = attention_scale(reach)
@@ -181,7 +181,7 @@ def quantise(values: NDArray[np.float64]) -> tuple[NDArray[np.uint16], float, fl
 
 
 def _first(groups: Sequence[Sequence[tuple[int, PointRows]]], layer: str | None) -> int:
-    """Return the index of the tab that is shown first; see `make_page`."""
+    """Return the index of the tab that is shown first. `make_page` describes `layer`."""
     if not groups:
         raise PointsetError("no map has points as queries or keys: give at least one that reads, writes or pools them")
     if layer is not None:

@@ -1,4 +1,4 @@
-"""Rows of an attention map: the values of all points for one inducing point, seed or query; 1 is uniform attention."""
+"""Rows of an attention map: the values of all points for one inducing point, seed or query, where 1 is uniform."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PointRows:
     values: NDArray[np.float64]
     """[heads, rows, n]: the weight times the number of keys, so that uniform attention is 1 everywhere."""
     keys: int
-    """Number of keys: a value divided by this number is the weight."""
+    """Number of keys. A value divided by this number is the weight."""
 
     @property
     def row_name(self) -> str:
@@ -67,11 +67,11 @@ class PointRows:
         return AttentionMap(self.layer, "reads", torch.from_numpy(self.values), "keys").entropy().numpy()
 
     def mark(self, row: int) -> int | None:
-        """Return the index of the query point of a row for kind "self", else None."""
+        """Return the index of the query point of a row if the kind is "self", else None."""
         return row if self.kind == "self" else None
 
     def chosen(self, axis: int, indices: Sequence[int] | None) -> list[int]:
-        """Return the given heads (axis 0) or rows (axis 1), or all for None; raise a PointsetError if one is absent."""
+        """Return `indices` of heads (axis 0) or rows (axis 1), or all for None. PointsetError if one does not exist."""
         what, count = ("head", self.row_name)[axis], self.values.shape[axis]
         if indices is None:
             return list(range(count))
@@ -83,15 +83,16 @@ class PointRows:
         return list(indices)
 
     def of(self, head: int, row: int) -> NDArray[np.float64]:
-        """Return the values [n] of one head and one row; raise a PointsetError if one does not exist."""
+        """Return the values [n] of one head and one row. PointsetError if the head or row does not exist."""
         return self.values[self.chosen(0, [head])[0], self.chosen(1, [row])[0]]
 
 
 def point_rows(attention: Any, points: NDArray[np.float64]) -> PointRows:
-    """Return the values of one attention for the points of its cloud; the weights of kind "writes" are transposed.
+    """Return the values of one attention for the points of its cloud. The weights of kind "writes" are transposed.
 
     Raises:
-        PointsetError: `attention` is not a map of one cloud, or neither its queries nor its keys are these points.
+        PointsetError: `attention` is not a map of one cloud, or neither the queries nor the keys of the map are these
+            points.
     """
     if not isinstance(attention, AttentionMap):
         raise InputError(f"attention must be a map from attention_maps, got {described(attention)}")
@@ -113,14 +114,14 @@ def point_rows(attention: Any, points: NDArray[np.float64]) -> PointRows:
 
 
 def chosen_rows(rows: PointRows, points: NDArray[np.float64], chosen: Sequence[int] | None, most: int) -> list[int]:
-    """Return the rows to draw: `chosen`, or if it is None all; for kind "self", at most `most` points far apart."""
+    """Return the rows to draw: `chosen`, or all rows for None. For kind "self", None means `most` points far apart."""
     if chosen is None and rows.kind == "self" and len(points) > most:
         return [int(index) for index in farthest_points(points, most, start=0)]
     return rows.chosen(1, chosen)
 
 
 def cloud_of(points: Any, attention: AttentionMap | None) -> NDArray[np.float64]:
-    """Return the cloud [n, 3] of a picture: `points`, or if they are None the points of the map."""
+    """Return the cloud [n, 3] of a picture: `points`, or the points of the map if `points` is None."""
     points = getattr(attention, "points", None) if points is None else points
     if points is None:
         raise InputError("points are missing: give the cloud [n, 3] for which the map was computed")
@@ -128,7 +129,7 @@ def cloud_of(points: Any, attention: AttentionMap | None) -> NDArray[np.float64]
 
 
 def clouds_of(shapes: Any, up: Up = "z") -> list[NDArray[np.float64]]:
-    """Return the clouds [n, 3] of an input of `model.predict`; files and meshes give 1,024 points, upward axis `up`."""
+    """Return the clouds [n, 3] of an input of `model.predict`. Files and meshes give 1,024 points, with axis `up`."""
     if isinstance(shapes, PointSets):
         return [as_cloud(shapes[row][0][:, :3]) for row in range(len(shapes))]
     listed, turned = list_clouds(shapes, None, 3), np.array(UP_TO_Z[up])
@@ -138,7 +139,7 @@ def clouds_of(shapes: Any, up: Up = "z") -> list[NDArray[np.float64]]:
 
 
 def finite_numbers(name: str, values: Any) -> NDArray[np.float64]:
-    """Return values as a float64 array of any shape; raise an InputError with `name` if they are not numbers."""
+    """Return values as a float64 array of any shape. Raise an InputError with `name` if they are not numbers."""
     try:
         return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -146,7 +147,7 @@ def finite_numbers(name: str, values: Any) -> NDArray[np.float64]:
 
 
 def as_cloud(points: Any) -> NDArray[np.float64]:
-    """Return a cloud [n, 3] as a float64 array; raise a PointsetError if it is empty or not finite."""
+    """Return a cloud [n, 3] as a float64 array. Raise a PointsetError if the cloud is empty or not finite."""
     cloud = finite_numbers("points [n, 3]", points)
     if cloud.ndim != 2 or cloud.shape[1] != 3:
         raise PointsetError(f"points must be one cloud [n, 3], got {list(cloud.shape)}")

@@ -1,4 +1,4 @@
-"""Writes figures to PNG, SVG and PDF files."""
+"""Writing of figures to PNG, SVG and PDF files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 STILL_SUFFIXES = (".png", ".svg", ".pdf")
 MOST_DOTS = 3.2e6
-"""Maximum number of pixels of a figure in an SVG file, which limits the resolution of its images."""
+"""Maximum number of pixels of a figure in an SVG file. It limits the resolution of images in the figure."""
 FONTS = "font-family: 'DejaVu Sans', Verdana, sans-serif"
-"""The font for which matplotlib computes layouts, and a fallback of similar width."""
+"""The font for which matplotlib computes layouts, and a replacement of similar width."""
 
 
 def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
@@ -25,11 +25,11 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
 
     Args:
         figure: the result of any `draw_...` function.
-        path: path that ends in .png, .svg or .pdf; an existing file is replaced.
-        dpi: pixels per inch; a large SVG has fewer.
+        path: a path that ends in .png, .svg or .pdf. An existing file is replaced.
+        dpi: pixels per inch. A large SVG has fewer.
 
     Raises:
-        PointsetError: the path has another suffix, or cannot be written.
+        PointsetError: the path has an unsupported suffix or cannot be written.
     """
     path = checked_suffix(path, STILL_SUFFIXES, "a still picture")
     suffix = path.suffix[1:].lower()
@@ -43,7 +43,7 @@ def save(figure: Figure, path: str | Path, dpi: int = 200) -> Path:
 
 
 def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
-    """Return a figure as the content of an SVG file whose text is searchable text, not outlines.
+    """Return a figure as the content of an SVG file in which text is stored as searchable text instead of outlines.
 
     Identifiers in the SVG depend on the name, so that a page can contain several figures with different names.
     """
@@ -61,7 +61,7 @@ def as_svg(figure: Figure, name: str, dpi: float = 160) -> str:
 
 
 def as_png(figure: Figure, dpi: float) -> bytes:
-    """Return a figure as PNG for a notebook, with a palette of 256 colours, which saves two thirds of the bytes."""
+    """Return a figure as PNG for a notebook. A palette of 256 colours saves two thirds of the bytes."""
     from PIL import Image
 
     stream, content = io.BytesIO(), io.BytesIO()
