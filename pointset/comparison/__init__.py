@@ -3,9 +3,9 @@
 `pointset compare FILE` runs the grid. Each run has its own folder, and an interrupted comparison resumes with the same
 results. A run that fails is reported and does not stop the other runs.
 
-The significance test of two models covers new seeds and new test sets together, and its level holds for all pairs of
-the table. `statistics.py` defines it. Models with a single seed are not tested, and the table shows "one seed" for
-them. `pointset.evaluation.calibration` and `pointset.evaluation.corruptions` define the metrics.
+`statistics.py` defines the significance test of two models, for new seeds and new test sets together. The significance
+level holds for all pairs of models in a table. Models with a single seed are not tested, and the table shows "one seed"
+for such models. `pointset.evaluation.calibration` and `pointset.evaluation.corruptions` define the metrics.
 
 A `Task` (task.py) defines what is learned, on which sets and with which metrics; the tasks are in `pointset.tasks`.
 """

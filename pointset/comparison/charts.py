@@ -1,4 +1,4 @@
-"""Charts of a comparison's report, as matplotlib figures; None stands for a chart without data."""
+"""Charts of a comparison's report, as matplotlib figures. A function returns None if its chart would have no data."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 MULTIPLY_ADDS = "M multiply-adds of a set"
 SECONDS = "training seconds"
 START_SHARE = 0.2
-"""Curves may leave their panel in this first share of the epochs, in which values are far from all later ones."""
+"""Curves may leave their panel in this first share of the epochs, because early values can be far from later ones."""
 MOST_SHOWN = 20
-"""Maximum number of models in the matrix, best first; the table has all models."""
+"""Maximum number of models in the matrix, which shows the best models. The table has all models."""
 NAME_WIDTH = 1.3
 """Width of the models' names in the matrix, in inches."""
 
 
 def style(results: Results, label: str) -> dict[str, Any]:
-    """Return the line style of a row; with many rows, colour shows the encoder and marker shape the pooling."""
+    """Return the line style of a model. With many models, colour shows the encoder, and marker shape the pooling."""
     if not _are_many(results):
         return line_style(list(results.parts).index(label))
     return {"markersize": 4, **pair_styles([*results.parts.values()])[results.parts[label]]}
@@ -51,7 +51,7 @@ def _are_many(results: Results) -> bool:
 
 
 def legend(figure: Figure, results: Results, labels: Iterable[str]) -> Figure:
-    """Add a legend of these rows below the figure."""
+    """Add a legend of the models with these labels below the figure."""
     styles = {label: style(results, label) for label in labels}
     if _are_many(results):
         styles = pair_legend({results.parts[label]: one for label, one in styles.items()})
@@ -61,7 +61,7 @@ def legend(figure: Figure, results: Results, labels: Iterable[str]) -> Figure:
 def learning_curves(
     results: Results, columns: Mapping[str, str], place: Callable[[int], float], unit: str, shares: bool
 ) -> Figure | None:
-    """Plot columns of the training histories, one panel each: the mean over seeds, and a band from minimum to maximum.
+    """Plot each column of the training histories in a panel: the mean over seeds, and a band from minimum to maximum.
 
     `columns` maps each column to its title, and `place` an epoch to its x coordinate. With `shares`, all columns are in
     per cent and share one y axis. Otherwise each panel has its own y axis, whose limits ignore the start of the curves.
@@ -110,7 +110,7 @@ def pareto(results: Results) -> Figure | None:
 
 
 def draw_means(results: Results) -> Figure:
-    """Draw the mean of the first metric of each model with its 95 % interval, best first."""
+    """Draw each model's mean of the first metric with its 95 % interval, beginning with the best model."""
     metric, labels = results.metrics[0], results.best()
     figure, (axes,) = make_panels(1, 1, 0.6 + 0.25 * len(labels))
     for y, label in enumerate(labels):
@@ -126,9 +126,10 @@ def draw_means(results: Results) -> Figure:
 def draw_matrix(ranking: Ranking) -> Figure | None:
     """Draw the differences of all pairs of the best models, row minus column, as a multiple comparison matrix.
 
-    Ismail-Fawaz et al., "An approach to multiple comparison benchmark evaluations" (arXiv 2305.11921). A cell is blue
-    if the row is significantly better than the column, and orange if it is significantly worse. None is returned for a
-    single model.
+    A cell is blue if the row's model is significantly better than the column's model, and orange if it is significantly
+    worse. For a single model, None is returned.
+
+    Source: Ismail-Fawaz et al., "An approach to multiple comparison benchmark evaluations" (arXiv 2305.11921).
     """
     rows = ranking.rows[:MOST_SHOWN]
     if len(rows) < 2:

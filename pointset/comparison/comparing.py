@@ -55,8 +55,8 @@ def run_experiment(
         The finished runs, with tables and statistics.
 
     Raises:
-        PointsetError: `out` holds a comparison under another protocol; another process is running a comparison in
-            `out`; a file in `out` is damaged; or every run failed.
+        PointsetError: if `out` has a comparison with another protocol (shared settings of all runs); if another process
+            is running a comparison in `out`; if a file in `out` is damaged; if every run failed.
 
     Example:
         >>> from pointset.runs.workers import Workers
@@ -75,7 +75,7 @@ def run_experiment(
     check_folder_path(out)
     check_folder(experiment, out)
     task, recipe = experiment.task, experiment.recipe
-    # Before the folder is made, so that missing data leaves no folder behind.
+    # The sets are prepared before the folder is made, so that missing data leaves no folder behind.
     prepared = {size: task.prepare(size, recipe, progress) for size in task.sizes}
     busy = f"another process is running a comparison in {out}: wait for it, or choose another folder"
     with locked(out / ".lock", busy):
@@ -90,8 +90,8 @@ def run_experiment(
 def report_finished(experiment: Experiment, out: str | Path) -> Comparison:
     """Write the tables and the report of the finished runs, without training, timing or waiting for anything.
 
-    Costs are those that an earlier call measured, because times measured while runs are in progress would be wrong. A
-    PointsetError is raised if `out` holds a comparison under another protocol, a file in `out` is damaged, or no run is
+    Costs are read from the files of an earlier call, because times measured while runs are in progress would be wrong.
+    A PointsetError is raised if `out` has a comparison with another protocol, a file in `out` is damaged, or no run is
     finished.
     """
     check_folder(experiment, Path(out))
@@ -111,7 +111,7 @@ def _write(comparison: Comparison, report: bool) -> Comparison:
 
 
 def save_tables(comparison: Comparison) -> None:
-    """Write table.md, results.csv, results.json and the task's own CSV files into the comparison's folder."""
+    """Write table.md, results.csv, results.json and further CSV files of the task into the comparison's folder."""
     task, folder = comparison.experiment.task, comparison.folder
     names = {metric.name for metric in comparison.metrics}
     tables: dict[str, Table] = {"results.csv": []}
@@ -131,7 +131,7 @@ def save_tables(comparison: Comparison) -> None:
 
 
 def run_one(run: Run) -> Run:
-    """Perform a run, or read its result if it is finished. Errors are saved as the reason of failure."""
+    """Perform a run, or read the result of a finished run. An error is saved as the reason of the failure."""
     experiment = run.experiment
     try:
         # Warnings are recorded here, and `run_all` repeats them in the main process.
@@ -148,10 +148,11 @@ def run_one(run: Run) -> Run:
 
 
 def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
-    """Yield runs as they end in worker processes; by default, there is one worker per `threads` cores.
+    """Perform runs in worker processes, and yield each run when it ends.
 
-    If a worker process is killed, all workers stop. The runs that had started are then repeated one at a time, each in
-    its own subprocess, to find the run that kills its process. The remaining runs continue in parallel.
+    By default, there is one worker per `threads` cores. If a worker process is killed, all workers stop. The runs that
+    had started are then repeated one at a time, each in its own subprocess, to find the run that kills its process. The
+    remaining runs continue in parallel.
     """
     from joblib import delayed
 
@@ -171,16 +172,16 @@ def run_all(runs: Sequence[Run], workers: Workers) -> Iterator[Run]:
                 yield replace(left.pop(ended.name), result=ended.result, reason=ended.reason)
         except BrokenProcessPool:
             begun = [run for run in left.values() if run.folder.exists() and not run.finished]
-            # Never leave exactly one run: joblib would perform it in this process, which it may kill.
+            # Never leave exactly one run: joblib would perform it in this process, which the run may kill.
             for run in begun if begun and len(begun) < len(left) - 1 else list(left.values()):
                 del left[run.name]
                 yield run_apart(run)
 
 
 def run_apart(run: Run) -> Run:
-    """Perform one run in a subprocess, so that a killed process fails only this run."""
+    """Perform one run in a subprocess, so that only this run fails if the process is killed."""
     program = "import pickle, sys, pointset.comparison.comparing as c; c.run_one(pickle.load(sys.stdin.buffer))"
-    # These variables limit the threads of numpy's libraries; joblib sets them for its workers.
+    # These variables limit the threads of numpy's libraries. joblib sets the same variables for its workers.
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     env = {**os.environ, **dict.fromkeys(names, str(run.experiment.threads))}
     command = [sys.executable, "-c", program]
@@ -200,7 +201,7 @@ def run_apart(run: Run) -> Run:
 
 
 def _watched(runs: Sequence[Run], ending: Iterator[Run], progress: bool) -> Iterator[Run]:
-    """Yield the runs as they end, and show how many have ended; on a terminal, also write a line for each run."""
+    """Yield each run when it ends, and show how many runs have ended. On a terminal, also write a line for each run."""
     with progress_bar("comparing", "run", len(runs), show=progress) as bar, _moving(bar, runs):
         for run in ending:
             bar.update()

@@ -1,4 +1,4 @@
-"""Description of an experiment: a task, models, seeds, and the protocol that all runs share."""
+"""Description of an experiment: a task, models, seeds, and the protocol, the settings that all runs share."""
 
 import dataclasses
 import re
@@ -32,7 +32,7 @@ Shares = Annotated[
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of a comparison: the name of a model, and its options that differ from the shared ones; made by `of`."""
+    """One row of a comparison: a model, with its options that differ from the shared options. `of` makes entries."""
 
     name: str
     """Name of a model, as in `list_models`."""
@@ -59,7 +59,7 @@ class Entry:
 
     @classmethod
     def of(cls, given: str | Mapping[str, Any] | Self) -> "Entry":
-        """Make an entry from a name, or from a table with `name`, an optional `label`, and options of the model.
+        """Make an entry from the name of a model, or from a mapping with `name`, optional `label`, and model options.
 
         The default label consists of the name and these options.
         """
@@ -75,7 +75,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """The grid of models, set sizes and seeds on one task, and the protocol that all runs share; made by `of`.
+    """The grid of models, set sizes and seeds on one task, and the settings of all runs; `of` makes experiments.
 
     Example:
         >>> from pointset.comparison import Experiment
@@ -93,9 +93,9 @@ class Experiment:
     recipe: Recipe
     """Training recipe of all runs."""
     seeds: tuple[int, ...] = (0, 1, 2)
-    """Seeds; there is one run per model, size and seed."""
+    """Seeds of the runs. There is one run for each model, set size and seed."""
     threads: int = 1
-    """Number of torch threads of each run; part of the protocol, because it can change rounding errors."""
+    """Number of torch threads of each run. It is part of the protocol, because it can change rounding errors."""
     title: str = ""
     """Title of the report."""
     published: Mapping[str, Mapping[str | int, Published]] = field(default_factory=dict)
@@ -112,22 +112,22 @@ class Experiment:
         published: Mapping[str, Mapping[Any, Sequence[Any]]] | None = None,
         **fields: Any,
     ) -> "Experiment":
-        """Make an experiment; by default, models and options are those of the task.
+        """Make an experiment. By default, its models and options are those of the task.
 
         Args:
             task: what is learned, such as `pointset.tasks.Clustering().task`.
-            models: names, tables with a name and options, or entries.
+            models: names of models, mappings with a name and options, or entries.
             model: options shared by all models.
             recipe: training recipe of all runs.
-            published: published values, by label and then by set size or metric name, as [mean, standard deviation,
-                number of runs].
+            published: for each label, the published values by set size or metric name. A value is [mean, standard
+                deviation, number of runs].
             fields: values of `seeds`, `threads` and `title`.
 
         Returns:
             The experiment.
 
         Raises:
-            PointsetError: a field has a wrong value, or a model does not use one of its options.
+            PointsetError: if a field has a wrong value; if an entry has an option that its model does not use.
         """
         return cls(
             task=task,
@@ -165,7 +165,7 @@ class Experiment:
                 raise PointsetError(f"{quoted(other)} and {quoted(entry.label)} would share a folder: rename one")
 
     def __repr__(self) -> str:
-        """One line with title, task, and the numbers of models and seeds."""
+        """Return title, task, and the numbers of models and seeds, in one line."""
         models, seeds, data = len(self.models), len(self.seeds), self.task.title
         return (
             f"Experiment {self.title or 'without a title'}: {models} model{'s' * (models != 1)} on {data}, "
@@ -174,14 +174,14 @@ class Experiment:
 
     @property
     def labels(self) -> list[str]:
-        """Labels of the rows, in the given order."""
+        """Labels of the models, in the order of `models`."""
         return [entry.label for entry in self.models]
 
     def changed(self, **changes: Any) -> "Experiment":
-        """Return a copy of the experiment with other values of its fields, or of options of its task.
+        """Return a copy of the experiment in which some fields, or some options of the task, have other values.
 
         Raises:
-            PointsetError: neither the experiment nor its task has a field of that name.
+            PointsetError: if neither the experiment nor its task has a field of that name.
         """
         own = {option.name for option in dataclasses.fields(self)}
         options = {name: changes.pop(name) for name in list(changes) if name not in own}
@@ -211,7 +211,7 @@ class Experiment:
 
 
 def _published(task: Task, label: str, rows: Mapping[Any, Sequence[Any]]) -> dict[str | int, Published]:
-    """Check and return the published values of one row. In a file, the keys are strings; set sizes become integers."""
+    """Check and return the published values of one model. Set sizes, which are strings in a file, become integers."""
     metrics = {metric.name: metric for metric in task.metrics}
     published: dict[str | int, Published] = {}
     for name, values in rows.items():
@@ -227,10 +227,10 @@ def _published(task: Task, label: str, rows: Mapping[Any, Sequence[Any]]) -> dic
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """Return an error message about an unknown key that suggests the nearest one."""
+    """Return an error message about an unknown key. The message suggests the known key with the nearest spelling."""
     return f"{quoted(key)} is unknown: did you mean {closest_spelling(key, known)}? Known: {', '.join(known)}"
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """Return a list or a tuple as a tuple; any other value as a tuple of one entry."""
+    """Return a list or a tuple as a tuple, and any other value as a tuple of length 1."""
     return tuple(value) if isinstance(value, list | tuple) else (value,)

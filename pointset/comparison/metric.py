@@ -27,19 +27,19 @@ class Metric:
     share: bool = False
     """True for shares from 0 to 1, which tables show in per cent."""
     head: str = ""
-    """Header of its column in a table; default: the name."""
+    """Header of the metric's column in tables. If it is empty, tables show the name."""
     shown: bool = True
-    """Show it in tables; results.csv has every metric."""
+    """Show the metric in tables. results.csv has every metric."""
     brief: bool = True
-    """Show it in tables on a terminal."""
+    """Show the metric in tables on a terminal."""
     spread: bool = True
     """Show the standard deviation over seeds next to the mean."""
     detailed: bool = True
-    """Add columns for its confidence interval and its published values."""
+    """Add columns for the metric's confidence interval and published values."""
 
     @property
     def title(self) -> str:
-        """Header of its column in a table, and label of its axis in a chart."""
+        """Header of the metric's column in a table, and label of the metric's axis in a chart."""
         return self.head or self.name
 
     @property
@@ -52,16 +52,16 @@ class Metric:
         return value if self.higher_is_better else -value
 
     def inside(self, interval: Interval) -> Interval:
-        """Clip an interval to possible values of the metric, for a share to [0, 1]."""
+        """Clip an interval to [0, 1] if the metric is a share."""
         return Interval(max(0.0, interval.low), min(1.0, interval.high)) if self.share else interval
 
     def write(self, value: float, deviation: float | None = None, sign: str = "") -> str:
-        """Format a value, and its standard deviation if given; sign "+" also writes plus signs, for differences."""
+        """Format a value and, unless None, its standard deviation. `sign` "+" gives positive values a plus sign."""
         text = f"{self.scale * value:{sign}.{self.digits}f}"
         return text if deviation is None else f"{text} ± {self.scale * deviation:.{self.digits}f}"
 
     def write_interval(self, interval: Interval | None, sign: str = "") -> str:
-        """Format an interval; empty for None."""
+        """Return an interval as text; for None, the text is empty."""
         if interval is None:
             return ""
         return f"{self.write(interval.low, sign=sign)} to {self.write(interval.high, sign=sign)}"
@@ -84,34 +84,34 @@ class Published(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """One metric of one row, summarised over its seeds."""
+    """One metric of one model, summarised over seeds."""
 
     mean: float
     deviation: float | None
     """Sample standard deviation; None for a single seed."""
     interval: Interval | None
-    """95 % confidence interval of the mean. For the first metric, it is that of the ranking, for new seeds and test
-    sets. For other metrics, it is over seeds (Student's t)."""
+    """95 % confidence interval of the mean. The first metric has the interval of the ranking, for new seeds and new
+    test sets. Other metrics have an interval over seeds (Student's t)."""
     seeds: int
     published: Published | None
 
     @classmethod
     def of(cls, values: Sequence[float], metric: Metric, published: Published | None) -> Summary:
-        """Summarise the values of a metric in the runs of a row."""
+        """Summarise the values of a metric in the runs of a model."""
         interval = mean_interval(values)
         deviation = stdev(values) if len(values) > 1 else None
         return cls(fmean(values), deviation, interval and metric.inside(interval), len(values), published)
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Ends of the interval; the mean twice if there is no interval."""
+        """Both ends of the interval, or the mean twice if there is no interval."""
         return (self.interval.low, self.interval.high) if self.interval else (self.mean, self.mean)
 
     def against_published(self, metric: Metric) -> str:
         """Compare the mean with the published one.
 
-        Return "agrees" if they differ by at most two standard errors, else the difference, also in standard errors if
-        both have a standard deviation. Empty if nothing is published.
+        The text is "agrees" if the means differ by at most two standard errors. Otherwise, it is the difference, also
+        in standard errors if both means have a standard deviation. It is empty if nothing is published.
         """
         if self.published is None:
             return ""
@@ -137,6 +137,6 @@ class Row:
     seconds: float
     cost: Cost | None
     best: bool
-    """True for the row with the best mean of the first metric at its size; ties go to the first row."""
+    """True for the model with the best mean of the first metric at this set size (the first of equal models)."""
     against_best: str
-    """The difference from the best row as text, or why it is not shown; see `Ranking.against_best`."""
+    """The difference from the best model, or the reason why it is not shown; see `Ranking.against_best`."""

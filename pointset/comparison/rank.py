@@ -1,9 +1,9 @@
-"""Rank models by their predictions, given as tables or files of this or another package.
+"""Rank models by their predictions, which are in tables or files of this or another package.
 
-A table has one row for each item, model and seed, with the columns item, label, prediction, model and seed. All rows
-are of one dataset, which an optional column `data` names. Columns have names from `COLUMN_ALIASES`, or names that the
-caller gives. If there is no column `model`, the file name, without an ending such as "-seed3", is the name of the
-model. If there is no column `seed`, this ending gives the seed; without it, all rows belong to one run.
+A table has one row for each item, model and seed, with the columns `item`, `label`, `prediction`, `model` and `seed`.
+All rows are of one dataset, which an optional column `data` names. Columns have names from `COLUMN_ALIASES`, or names
+that the caller gives. If there is no column `model`, the file name, without an ending such as "-seed3", is the name of
+the model. If there is no column `seed`, this ending gives the seed. Without such an ending, all rows belong to one run.
 """
 
 import re
@@ -33,7 +33,7 @@ COLUMN_ALIASES = {
     "seed": ("seed",),
     "data": ("data", "dataset"),
 }
-"""Accepted names of each column; the first one that a table has is used."""
+"""Accepted names of each column. If a table has several of these names, the first one is used."""
 IN_NAME = re.compile(r"(.+)[-_.]seed(\d+)")
 PREDICTIONS_CSV = "predictions.csv"
 
@@ -48,18 +48,19 @@ def rank(
     """Rank models by accuracy on the same items, and test which differences are significant for new seeds and items.
 
     Args:
-        predictions: a table with one row for each item, model and seed, with the columns item, label, prediction, model
-            and seed; or CSV files of such tables, or folders of comparisons; see `pointset.comparison.rank`.
+        predictions: a table with one row for each item, model and seed, and the columns `item`, `label`, `prediction`,
+            `model` and `seed`; or paths of CSV files with such tables, or of folders of comparisons. The module
+            `pointset.comparison.rank` describes the columns.
         columns: names of columns that are not in `COLUMN_ALIASES`, such as {"item": "uid", "label": "truth"}.
         level: significance level of all tests together.
-        deterministic: names of models whose training has no seed, such as a support vector machine; or one name.
+        deterministic: name, or names, of models whose training has no seed, such as a support vector machine.
 
     Returns:
         The ranking; `str(ranking)` is the text that `pointset rank` prints.
 
     Raises:
-        PointsetError: a file or a column is missing; a run lacks an item or has it twice; an item has different labels;
-            there are several datasets; or the level is not in (0, 1).
+        PointsetError: if a file or a column is missing; if a run lacks an item, or has it twice; if an item has
+            different labels; if there are several datasets; if the level is not in (0, 1).
 
     Example:
         >>> table = {"item": [0, 1, 0, 1], "label": [3, 5, 3, 5], "prediction": [3, 5, 3, 3],
@@ -81,7 +82,7 @@ def rank(
 
 
 def read_tables(paths: Sequence[Path], columns: Mapping[str, str] | None = None) -> "DataFrame":
-    """Read CSV files of predictions, or predictions.csv of comparisons' folders, into one table; see `tidy`."""
+    """Read CSV files of predictions, or predictions.csv in folders of comparisons, into one table; see `tidy`."""
     import pandas
 
     if not paths:
@@ -119,10 +120,11 @@ def tidy(
     model: str = "model",
     seed: int = 0,
 ) -> "DataFrame":
-    """Return a table of predictions with the columns of `COLUMN_ALIASES`; messages call the table `what`.
+    """Return a table of predictions whose columns are the keys of `COLUMN_ALIASES`; messages call the table `what`.
 
-    `model` and `seed` are used for all rows if the table has no such column. A PointsetError is raised if another
-    column is missing, a cell is empty, or the table has no rows. Rows without a label are left out with a warning.
+    `model` and `seed` are used for all rows if the table has no such column. A PointsetError is raised if `item`,
+    `label` or `prediction` is missing, a cell is empty, or the table has no rows. Rows without a label are left out
+    with a warning.
     """
     import pandas
 
@@ -149,7 +151,7 @@ def tidy(
 
 
 def _words(column: Any) -> Any:
-    """Return a column as text; booleans become 0 and 1, and whole numbers have no decimal point."""
+    """Return a column as text. Booleans become 0 and 1, and whole numbers have no decimal point."""
     if column.dtype.kind == "b":
         column = column.astype(int)
     if column.dtype.kind != "f":
@@ -158,7 +160,7 @@ def _words(column: Any) -> Any:
 
 
 def _columns_of(table: "DataFrame", columns: Mapping[str, str], what: str) -> dict[str, str]:
-    """Return the table's column for each key of `COLUMN_ALIASES`, without optional columns that the table lacks."""
+    """Return the name of the table's column for each key of `COLUMN_ALIASES`; keys without a column are left out."""
     listed = ", ".join(map(str, table.columns))
     for key, name in columns.items():
         if key not in COLUMN_ALIASES:
@@ -175,7 +177,7 @@ def _columns_of(table: "DataFrame", columns: Mapping[str, str], what: str) -> di
 
 
 def right_answers(table: "DataFrame") -> dict[str, Bool[ndarray, "seeds items"]]:
-    """Return which items each model predicts correctly with each seed; `table` is returned by `tidy`.
+    """Return which items each model predicts correctly with each seed. `table` is a result of `tidy`.
 
     A PointsetError is raised if there are several datasets, a run lacks an item or has it twice, or an item has
     different labels.

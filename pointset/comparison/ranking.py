@@ -38,21 +38,21 @@ ACCURACY = Metric("accuracy", higher_is_better=True, digits=1, share=True, head=
 
 @dataclass(frozen=True)
 class Pair:
-    """Two models on the same items; the difference is first minus second."""
+    """The comparison of two models on the same items. The difference is the mean of `first` minus that of `second`."""
 
     first: str
     second: str
     difference: float
     error: float | None
-    """Standard error of the difference over seeds and items; None if one of the models has one run and depends on a
-    seed."""
+    """Standard error of the difference, over seeds and items. None if a model that depends on a seed has only one
+    run."""
     interval: Interval | None
-    """Simultaneous confidence interval for new seeds and items: those of all pairs hold together. None if `error` is
+    """Confidence interval for new seeds and items. The intervals of all pairs hold simultaneously. None if `error` is
     None."""
     p: float | None
     """p-value, corrected for the number of models in the table; None if `error` is None."""
     p_runs: float | None
-    """p-value of McNemar's exact test, with Holm's correction, if both models have one run and `p` is None; else
+    """p-value of McNemar's exact test, with Holm's correction. None unless both models have one run and `p` is
     None."""
     level: float = SIGNIFICANCE_LEVEL
 
@@ -63,12 +63,12 @@ class Pair:
 
     @property
     def detectable(self) -> float | None:
-        """Minimum detectable difference, half of the interval's width: only larger differences are significant."""
+        """Minimum detectable difference: half of the interval's width. Only larger differences are significant."""
         return (self.interval.high - self.interval.low) / 2 if self.interval else None
 
     @property
     def runs_differ(self) -> bool:
-        """True if both models have one run, and the runs differ significantly; the models may be equally good."""
+        """True if both models have one run and these runs differ significantly. The models may be equally good."""
         return self.p_runs is not None and self.p_runs < self.level
 
     @property
@@ -79,7 +79,7 @@ class Pair:
         return "significant" if self.significant else NOT_SIGNIFICANT
 
     def reversed(self) -> Self:
-        """Return the same comparison with first and second exchanged."""
+        """Return the same comparison with `first` and `second` exchanged."""
         turned = self.interval and Interval(-self.interval.high, -self.interval.low)
         return replace(self, first=self.second, second=self.first, difference=-self.difference, interval=turned)
 
@@ -97,12 +97,12 @@ class ModelRow:
     deviation: float | None
     """Standard deviation over runs; None for one run or a fixed model."""
     interval: Interval | None
-    """Confidence interval of this mean for new seeds and items; None for one run of a model that depends on a seed."""
+    """Confidence interval of the mean for new seeds and items. None if a model that depends on a seed has one run."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Models ranked by their scores, with tests of all pairs; `str` returns tables and sentences."""
+    """Models ranked by their scores, with tests of all pairs. `str(ranking)` consists of tables and sentences."""
 
     rows: tuple[ModelRow, ...]
     """The models, best first."""
@@ -119,7 +119,7 @@ class Ranking:
 
     @property
     def best(self) -> str:
-        """The model with the best mean; if several means are equal, the first of these models."""
+        """The model with the best mean, or the first of several such models."""
         return self.rows[0].model
 
     def row(self, model: str) -> ModelRow:
@@ -132,7 +132,7 @@ class Ranking:
         return pair if pair.first == first else pair.reversed()
 
     def table(self) -> Table:
-        """Return one row for each model, as text."""
+        """Return a table of texts with one row for each model."""
         metric = self.metric
         table = [
             {
@@ -151,7 +151,7 @@ class Ranking:
         return f"{100 * (1 - self.level):g} % interval"
 
     def against_best(self, model: str) -> str:
-        """Return the difference from the best model as text, or why it is not shown."""
+        """Return the difference from the best model as text, or the reason why it is not shown."""
         if model == self.best:
             return "best" * bool(self.pairs)
         pair = self.pair(model, self.best)
@@ -161,7 +161,7 @@ class Ranking:
         return f"{difference}, one seed" if pair.runs_differ else pair.conclusion
 
     def pair_table(self, most: int | None = None) -> Table:
-        """Return one row of text for at most `most` pairs of models; pairs with the best model come first."""
+        """Return a table of texts with a row for each of at most `most` pairs. Pairs with the best model come first."""
         ordered = sorted(self.pairs, key=lambda pair: self.best not in (pair.first, pair.second))
         table = []
         for pair in ordered[:most]:
@@ -179,7 +179,7 @@ class Ranking:
         return without_empty(table)
 
     def sentences(self) -> list[str]:
-        """Return sentences: the best model, the minimum detectable difference, and models that were not tested."""
+        """Return sentences about the best model, the minimum detectable difference, and models that were not tested."""
         return [text for text in (self.summary(), self.detectable(), self._untested()) if text]
 
     def _closing(self) -> list[str]:
@@ -203,7 +203,7 @@ class Ranking:
         return text
 
     def detectable(self) -> str:
-        """Return a sentence with the minimum detectable difference from the best model; empty if it is unknown."""
+        """Return a sentence with the minimum detectable difference from the best model, or "" if it is unknown."""
         of_best = [pair.detectable for pair in self.pairs if self.best in (pair.first, pair.second)]
         if not (differences := [one for one in of_best if one]):  # 0 if two models never differ
             return ""
@@ -216,7 +216,7 @@ class Ranking:
         return f"Minimum detectable difference from {self.best}: {span}{unit} ({', '.join(sizes)})."
 
     def _untested(self) -> str:
-        """Return which models have too few runs to be tested, and the remedy; empty if none."""
+        """Return which models have too few runs to be tested, and the remedy, or "" if all were tested."""
         single = [row.model for row in self.rows if row.runs < 2 and not row.fixed]
         if not single or len(self.rows) < 2:
             return ""
@@ -297,11 +297,11 @@ def compare_models(
     """Compare all pairs of models, in the given order.
 
     Args:
-        scores: by model, its scores [seeds, items] on the same items for all models. They are bool, True if the
+        scores: for each model, its scores [seeds, items]; all models have the same items. Scores are bool, True if the
             prediction is correct, or numbers whose mean over items is the metric. Scores [seeds, 1] are the metric of
             each run.
         level: probability of at least one significant difference in a table of equally good models.
-        fixed: models without a seed, which may have a single run.
+        fixed: names of models without a seed. These models may have a single run.
     """
     check_level(level)
     spreads = measure_spreads(scores, fixed)

@@ -41,16 +41,16 @@ class Comparison:
     runs: list[Run]
     """Finished runs, sorted by size, then model, then seed, each in the experiment's order."""
     rankings: Mapping[Size, Ranking]
-    """Rankings of the models with tests of all pairs, by size."""
+    """For each set size, the ranking of the models, with tests of all pairs."""
     costs: Mapping[Size, Mapping[str, Cost]]
-    """Costs of the models, by size and label."""
+    """For each set size, the costs of the models, by label."""
     failures: Sequence[Run]
     """Runs that could not be finished, each with its reason."""
     folder: Path
     """Folder of the runs and results."""
 
     def __repr__(self) -> str:
-        """One line with task, numbers of models and runs, and folder."""
+        """Return task, numbers of models and runs, and folder, in one line."""
         models = len({run.model for run in self.runs})
         failed = f", {len(self.failures)} failed" if self.failures else ""
         data = self.experiment.task.title
@@ -78,7 +78,7 @@ class Comparison:
         return [self._row(size, label, list(runs)) for (size, label), runs in groups]
 
     def _row(self, size: Size, label: str, runs: Sequence[Run]) -> Row:
-        """Return the row of one model at one size, given its runs."""
+        """Return the row of one model at one size; `runs` are those of the model."""
         first, ranking = self.metrics[0].name, self.rankings[size]
         metrics = {}
         for metric in self.metrics:
@@ -107,17 +107,17 @@ class Comparison:
         return as_latex(cells) if style == "latex" else format_table(cells, style, numbers_right=True)
 
     def to_latex(self, label: str = "tab:comparison") -> str:
-        """Return the table as a floating LaTeX table (booktabs) with caption and label; the best means are bold."""
+        """Return the table as a floating LaTeX table (booktabs) with caption and label. The best means are bold."""
         cells, title = make_cells(self.rows, self.metrics), self.metrics[0].title
         for row, cell in zip(self.rows, cells, strict=True):
             cell[title] = cell[title].join(BOLD) if row.best else cell[title]
         return as_latex(cells, f"{self.caption()}.", label)
 
     def plot(self, points: Size = None) -> "Figure":
-        """Draw the mean of the first metric of each model with its 95 % interval, best first.
+        """Draw each model's mean of the first metric with its 95 % interval, beginning with the best model.
 
         Args:
-            points: the set size; default: the first one.
+            points: the set size; default: the first set size.
 
         Returns:
             A matplotlib figure; `savefig` or `pointset.viz.save` writes it.
@@ -175,7 +175,7 @@ class Comparison:
         )
 
     def _left_out(self) -> str:
-        file = self.folder / f"sets{of_size(self.experiment.task.sizes[0])}.json"  # equal at all sizes
+        file = self.folder / f"sets{of_size(self.experiment.task.sizes[0])}.json"  # the counts are equal at all sizes
         if not file.exists():
             return ""
         remedy = "run the comparison in another folder"
@@ -187,7 +187,7 @@ class Comparison:
         return f"; left out, because they could not be used: {', '.join(counts)}" if counts else ""
 
     def run(self, label: str, seed: int, points: Size = None) -> Run:
-        """Return a finished run, with its folder and options; `points` defaults to the first size."""
+        """Return a finished run, with its folder and options. By default, `points` is the first set size."""
         points = points or self.experiment.task.sizes[0]
         for run in self.runs:
             if (run.model, run.points, run.seed) == (label, points, seed):
@@ -217,7 +217,7 @@ class Comparison:
 
 
 def _protocol_in_words(task: Task, recipe: Recipe) -> tuple[str, str]:
-    """Return two parts of a caption: length and set sizes of the training; test sets and tested epoch."""
+    """Return two parts of a caption: the training's length and set sizes, and the test sets with the tested epoch."""
     if task.block:
         return f"{recipe.steps:,} steps of {recipe.batch_size} sets", "last step"
     length = recipe.length_in_words
@@ -228,7 +228,7 @@ def _protocol_in_words(task: Task, recipe: Recipe) -> tuple[str, str]:
 
 
 def gather(experiment: Experiment, out: Path, outcomes: Sequence[Run], measure: bool = True) -> Comparison:
-    """Make a comparison of ended runs; with `measure`, measure costs that no earlier call has saved."""
+    """Make a comparison from ended runs. With `measure`, costs are measured if no earlier call has saved them."""
     task, labels, seeds = experiment.task, experiment.labels, experiment.seeds
     runs = sorted(
         (run for run in outcomes if not run.reason),
@@ -255,7 +255,7 @@ def _scores(task: Task, run: Run) -> np.ndarray:
 
 
 def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, measure: bool) -> dict[str, Cost]:
-    """Return the costs of networks with a finished run; if `measure`, all are measured unless all are saved."""
+    """Return the costs of networks with a finished run. With `measure`, all costs are measured unless all are saved."""
     task, threads, trained = experiment.task, experiment.threads, {run.model for run in runs}
     entries = {e.label: e for e in experiment.models if e.label in trained and e.name not in task.baselines}
     file, costs = out / f"costs{of_size(size)}.json", dict[str, Cost]()
@@ -271,7 +271,7 @@ def _costs(experiment: Experiment, out: Path, runs: Sequence[Run], size: Size, m
         models = [task.build(entry.name, entry.options(experiment.model), 0, size) for entry in entries.values()]
         try:
             measured = measure_costs(models, size or task.largest, threads=threads)
-        except Exception as error:  # of a user-defined module, on random sets
+        except Exception as error:  # a user-defined module can fail on random sets
             warn_caller(f"costs were not measured: {type(error).__name__}: {one_line(error, REPEATED)}")
             return {}
         costs = dict(zip(entries, measured, strict=True))

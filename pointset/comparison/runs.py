@@ -27,7 +27,7 @@ from pointset.zoo.options import ModelOptions
 from pointset.zoo.registration import pickled_entries
 
 EXPERIMENT = "experiment.json"
-"""File in a comparison's folder with its latest experiment, which `read_experiment` reads."""
+"""File in a comparison's folder with the latest experiment. `read_experiment` reads this file."""
 
 
 def of_size(size: Size) -> str:
@@ -43,17 +43,17 @@ class FinishedRun:
     """Test metrics, by name."""
     parameters: int
     seconds: float
-    """Training time with data loading, without validation and start-up: CPU time, which depends little on other work on
-    the machine, or wall time on a GPU."""
+    """Training time with data loading, without validation and start-up. On a GPU, it is wall time. Otherwise, it is CPU
+    time, which depends little on other work on the machine."""
     length: int
-    """Number of epochs or steps, see `Task.unit`; 0 for a model without training history, such as a baseline."""
+    """Number of epochs or steps (`Task.unit`). It is 0 for a model without training history, such as a baseline."""
     tested: int
     """Number of test sets."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the grid, with its result once it is finished. Runs are pickled to worker processes and back."""
+    """One run of an experiment, and its result once the run is finished. Runs are pickled for worker processes."""
 
     experiment: Experiment
     entry: Entry
@@ -62,22 +62,22 @@ class Run:
     seed: int
     folder: Path
     modules: tuple[bytes, ...] = field(default=(), repr=False)
-    """Pickled user-defined modules of its model, for `register_pickled` in other processes."""
+    """Pickled user-defined modules of the model, for `register_pickled` in other processes."""
     result: FinishedRun = None  # type: ignore[assignment]  # None before `read` or `perform`
     """The result of a finished run."""
     reason: str = ""
-    """Why the run could not be finished, or empty."""
+    """The reason why the run could not be finished, or ""."""
     warnings: tuple[str, ...] = ()
-    """Warnings of its training, for the main process."""
+    """Warnings in the worker process, which the main process repeats."""
 
     @property
     def model(self) -> str:
-        """The label of its row."""
+        """The label of the model."""
         return self.entry.label
 
     @property
     def options(self) -> ModelOptions:
-        """The options of its model."""
+        """The options of the model."""
         return self.entry.options(self.experiment.model)
 
     @property
@@ -133,7 +133,7 @@ class Run:
 
     @property
     def place(self) -> dict[str, Any]:
-        """Row, size and seed as plain data."""
+        """Label of the model, set size and seed, as plain data."""
         return {"model": self.model, "points": self.points, "seed": self.seed}
 
     def as_dict(self) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class Run:
         return {**self.place, **asdict(self.result)}
 
     def read(self) -> Self:
-        """Return the run with the result or failure in its folder; a PointsetError is raised if a file is damaged."""
+        """Return the run with the result or failure in its folder. A damaged file raises a PointsetError."""
         result: Any = None
         reason, parse = "", partial(msgspec.json.decode, type=FinishedRun)
         if self.result_file.exists():
@@ -161,7 +161,7 @@ class Run:
 
 
 def make_runs(experiment: Experiment, out: Path) -> list[Run]:
-    """Return all runs of the grid, sorted by seed first, so that a table of all models is available early.
+    """Return all runs of an experiment, sorted by seed first, so that a table of all models is available early.
 
     The folder of a run does not depend on the other models.
     """
@@ -176,13 +176,13 @@ def make_runs(experiment: Experiment, out: Path) -> list[Run]:
 
 
 def check_folder(experiment: Experiment, out: Path) -> None:
-    """Raise a PointsetError if the folder has another protocol; nothing is written or locked."""
+    """Raise a PointsetError if the folder has another protocol. Nothing is written or locked."""
     if (out / "protocol.json").exists():
         claim_folder(experiment, out, {})
 
 
 def claim_folder(experiment: Experiment, out: Path, prepared: Mapping[Size, dict[str, Any]]) -> None:
-    """Save experiment, protocol and descriptions of the data; raise a PointsetError if protocol or data differ."""
+    """Save experiment, protocol and descriptions of the data. If saved ones differ, a PointsetError is raised."""
     files = {"protocol.json": experiment.protocol()}
     files |= {f"sets{of_size(size)}.json": description for size, description in prepared.items()}
     for name, description in files.items():

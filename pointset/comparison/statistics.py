@@ -6,11 +6,11 @@ and b differ by d = mean(y[a]) - mean(y[b]). Seeds and items are both samples, s
     Var(d) = v_a / S_a + v_b / S_b + w / I - (e_a / S_a + e_b / S_b) / I
 
 for S_a and S_b runs and I items. v is the variance of the means of a model's runs, w the variance over items of the
-difference of the item means, and e the residual mean square of seeds x items. The last term corrects for e, which v and
-w both contain. Var(d) is at least its part from seeds, v_a / S_a + v_b / S_b, and at least its part from items, w / I.
-d / sqrt(Var(d)) is compared with Student's t with Satterthwaite's degrees of freedom (Clark 1973, "The
-language-as-fixed-effect fallacy"; Satterthwaite 1946; Brennan 2001, "Generalizability Theory", chapter 6). Each model
-has its own variance over seeds, so runs of different models need not be paired.
+difference between the models' means for an item, and e the residual mean square of seeds x items. The last term
+corrects for e, which v and w both contain. Var(d) is at least its part from seeds, v_a / S_a + v_b / S_b, and at least
+its part from items, w / I. d / sqrt(Var(d)) is compared with Student's t with Satterthwaite's degrees of freedom (Clark
+1973, "The language-as-fixed-effect fallacy"; Satterthwaite 1946; Brennan 2001, "Generalizability Theory", chapter 6).
+Each model has its own variance over seeds, so runs of different models need not be paired.
 
 With few runs, v can be too small by chance, and the test would find too many differences. So the part from seeds has
 the minimum degrees of freedom, min(S_a, S_b) - 1, and v is at least half of its median over all models. The p-values
@@ -20,8 +20,8 @@ numbers of seeds, at most 5 % of the tables have a significant difference (scrip
 
 A model that gives the same answers in all runs, or that is named as deterministic, has no variance over seeds. If only
 one model varies, the critical value is the mean of the critical values of both parts, weighted by their variances
-(Cochran and Cox 1950, "Experimental Designs", section 4.14), which is conservative. Scores without items, one number
-for each run, are compared over seeds alone. A single run of a model that depends on its seed does not show how good the
+(Cochran and Cox 1950, "Experimental Designs", section 4.14). This is conservative. Scores without items, one number for
+each run, are compared over seeds alone. A single run of a model that depends on its seed does not show how good the
 model is. Two such runs are compared by McNemar's test, but their models are not.
 """
 
@@ -40,9 +40,9 @@ from pointset.errors import PointsetError
 SIGNIFICANCE_LEVEL = 0.05
 """Default probability of at least one significant difference in a table of equally good models."""
 LEAST_OF_MEDIAN = 0.5
-"""A model's variance over seeds is at least this share of the median of all models that vary."""
+"""A model's variance over seeds is at least this share of the median variance of all models that vary."""
 FREEDOMS = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 60.0, 1e4)
-"""Degrees of freedom at which critical values of the studentised range are computed; others are interpolated."""
+"""Degrees of freedom at which critical values of the studentised range are computed. Others are interpolated."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Spread:
 
     @classmethod
     def of(cls, scores: ndarray, fixed: bool = False) -> "Spread":
-        """Estimate the components from a model's scores [seeds, items]; `fixed` if the model has no seed."""
+        """Estimate the components from a model's scores [seeds, items]. `fixed` is True if the model has no seed."""
         seeds, items = scores.shape
         step, scores = (1 / items if scores.dtype == bool else 0.0), scores.astype(np.float64)
         runs, means = scores.mean(axis=1), scores.mean(axis=0)
@@ -106,8 +106,8 @@ class Spread:
 def measure_spreads(scores: Mapping[str, ndarray], fixed: Collection[str] = ()) -> dict[str, Spread]:
     """Return the variance components of all models from their scores [seeds, items].
 
-    `LEAST_OF_MEDIAN` bounds variances over seeds, but not those of scores without items: errors of a regression may
-    vary a hundred times more for one model than for another. `fixed` are the models without a seed.
+    `LEAST_OF_MEDIAN` bounds variances over seeds, except for scores without items: errors of a regression may vary a
+    hundred times more for one model than for another. `fixed` has the names of models without a seed.
     """
     spreads = {model: Spread.of(own, model in fixed) for model, own in scores.items()}
     varying = {model: one for model, one in spreads.items() if one.seeds > 1 and not one.fixed and one.items > 1}
@@ -129,7 +129,7 @@ class Estimate:
     """Degrees of freedom of the error."""
 
     def interval(self, level: float = SIGNIFICANCE_LEVEL) -> Interval:
-        """Return the confidence interval by Student's t; a level of 0.05 gives a 95 % interval."""
+        """Return the confidence interval by Student's t. A level of 0.05 gives a 95 % interval."""
         return self.within(critical_t(self.freedom, level))
 
     def within(self, errors: float) -> Interval:
@@ -152,7 +152,7 @@ class Estimate:
 
 
 def crossed_estimate(spreads: Sequence[Spread], item_values: Float[ndarray, " items"]) -> Estimate:
-    """Return the mean of `item_values`: the item means of one model, or their differences between two models."""
+    """Return the mean of `item_values`: one model's mean for each item, or the differences of two models' means."""
     items, varying = len(item_values), [spread for spread in spreads if not spread.fixed]
     over_seeds = sum(spread.over_seeds / spread.seeds for spread in varying)
     over_items = float(item_values.var(ddof=1)) / items if items > 1 else 0.0
@@ -196,7 +196,7 @@ def estimate_difference(a: Spread, b: Spread) -> Estimate:
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
-    """Return the 95 % interval of the mean of independent values by Student's t; None for fewer than two values."""
+    """Return the 95 % interval of the mean of independent values by Student's t, or None for fewer than two values."""
     if len(values) < 2:
         return None
     return Estimate(fmean(values), stdev(values) / len(values) ** 0.5, len(values) - 1).interval()
@@ -222,7 +222,7 @@ def range_logs(models: int, level: float) -> tuple[float, ...]:
 
 
 def range_p_values(estimates: Sequence[Estimate], models: int) -> list[float]:
-    """Return joint p-values: by Student's t for two models, else by the studentised range."""
+    """Return p-values that hold jointly: by Student's t for two models, otherwise by the studentised range."""
     from scipy.stats import studentized_range
 
     if models < 3:
@@ -236,7 +236,7 @@ def range_p_values(estimates: Sequence[Estimate], models: int) -> list[float]:
 
 
 def mcnemar(first: Bool[ndarray, " items"], second: Bool[ndarray, " items"]) -> float:
-    """Return the p-value of McNemar's exact test (1947) of the hypothesis that both runs have the same accuracy."""
+    """Return the p-value of McNemar's exact test (1947) for the hypothesis that both runs have the same accuracy."""
     from scipy.stats import binomtest
 
     only_first, only_second = int(np.sum(first & ~second)), int(np.sum(~first & second))

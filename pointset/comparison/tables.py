@@ -14,16 +14,16 @@ COSTS = ("parameters", "M mult-adds", "ms a set", "train s")
 NOT_BRIEF = ("M mult-adds", "ms a set")
 """Columns that are left out on a terminal, for lack of room."""
 NO_COST = "-"
-"""Cell for a cost that this row does not have and other rows have."""
+"""Cell for a cost that this model does not have and other models have."""
 TEXT_COLUMNS = ("model", "against the best", "pair", "class")
 """Headers of text columns, which are left-aligned; `is_words` accepts further headers."""
 ColumnGroup = Literal["all", "metrics", "costs"]
 Table = list[dict[str, Any]]
-"""Rows of a table; the keys of the first row are its header."""
+"""Rows of a table. The keys of the first row are the header of the table."""
 
 
 def format_table(table: Table, style: str = "simple", numbers_right: bool = False) -> str:
-    """Format a table of texts in one of tabulate's formats; `in_table` escapes its header and cells."""
+    """Format a table of texts in one of tabulate's formats. `in_table` escapes header and cells."""
     from tabulate import tabulate, tabulate_formats
 
     if style not in tabulate_formats:
@@ -39,16 +39,16 @@ MINUS = re.compile(r"(?<![\w.)])-(?=\.?\d)")
 
 
 BOLD = ("\N{LEFT ANGLE BRACKET WITH DOT}", "\N{RIGHT ANGLE BRACKET WITH DOT}")
-"""Characters around the text of bold cells, which `as_latex` replaces."""
+"""Characters around the text of bold cells. `as_latex` replaces these characters."""
 
 
 def as_latex(table: Table, caption: str = "", label: str = "") -> str:
-    """Return a table of texts in LaTeX (booktabs); with a caption, as a floating table with a label.
+    """Return a table of texts in LaTeX (booktabs). With a caption, it is a floating table with a label.
 
-    Numbers are right-aligned, with minus signs; text between the characters `BOLD` is bold.
+    Numbers are right-aligned, with minus signs. Text between the characters `BOLD` is bold.
     """
     text = format_table(table, "latex_booktabs", numbers_right=True)
-    text = re.sub(r"(?<=\\\\\n )(?=[\[*])", "{}", text)  # else LaTeX takes it for an option of the line end
+    text = re.sub(r"(?<=\\\\\n )(?=[\[*])", "{}", text)  # otherwise LaTeX takes [ or * for an option of the line end
     text = MINUS.sub("$-$", text).replace("±", r"$\pm$").replace(BOLD[0], r"\textbf{").replace(BOLD[1], "}")
     if not caption:
         return text + "\n"
@@ -64,7 +64,7 @@ def in_latex(text: str) -> str:
 
 
 def without_empty(table: Table) -> Table:
-    """Return a table of texts without the columns that are empty."""
+    """Return a table of texts without its empty columns."""
     filled = [name for name in (table[0] if table else ()) if any(row[name] for row in table)]
     return [{name: row[name] for name in filled} for row in table]
 
@@ -75,9 +75,9 @@ def is_words(column: str) -> bool:
 
 
 def make_cells(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool = False, part: ColumnGroup = "all") -> Table:
-    """Return the cells of the table of a comparison; `brief` leaves out columns that do not fit a terminal.
+    """Return the cells of the table of a comparison. `brief` leaves out columns that do not fit a terminal.
 
-    Empty columns are left out, and set sizes and numbers of seeds that are equal in all rows.
+    Empty columns are left out. Columns of set sizes and of numbers of seeds are left out if all rows are equal.
     """
     absent = NO_COST if any(row.cost for row in rows) else ""
     columns = {
@@ -102,7 +102,7 @@ def _short(value: float) -> str:
 
 
 def _metric_columns(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool) -> dict[str, list[str]]:
-    """Return the columns of all metrics; if several metrics are detailed, headers begin with the metric's name.
+    """Return the columns of all metrics. If several metrics are detailed, headers begin with the metric's name.
 
     Metrics that are not detailed are left out if they equal the first metric in all rows, like the mean-class accuracy
     of balanced classes.
@@ -133,5 +133,5 @@ def _metric_columns(rows: Sequence[Row], metrics: Sequence[Metric], brief: bool)
 
 
 def in_table(text: str, style: str) -> str:
-    """Escape text for a table cell in one of tabulate's formats, so that Markdown shows it literally, on one line."""
+    """Escape the text of a cell for one of tabulate's formats. Markdown shows the text literally, on one line."""
     return in_markdown(text) if style == "github" else escaped(text)

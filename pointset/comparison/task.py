@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Results:
-    """The results at one set size; iterating gives the labels of the rows."""
+    """The results at one set size. Iteration yields the labels of the models."""
 
     points: Size
     metrics: Sequence[Metric]
-    """The metrics that all runs have; the first one ranks the rows."""
+    """The metrics that all runs have; the first one ranks the models."""
     recipe: Recipe
     """Recipe of all runs."""
     parts: Mapping[str, tuple[str, str]]
-    """Encoder and pooling of every row of the experiment, by label; models without these parts have an empty
-    pooling."""
+    """Encoder and pooling of every model of the experiment, by label. The pooling is empty for models without these
+    parts."""
     rows: Mapping[str, Row]
-    """The rows with a finished run, by label."""
+    """The rows of models with a finished run, by label."""
     folders: Mapping[str, Mapping[int, Path]]
     """Folders of the finished runs, by label and seed, in the experiment's order."""
 
@@ -44,16 +44,16 @@ class Results:
         return iter(self.rows)
 
     def first(self, label: str) -> Path:
-        """Return the folder of the first seed of a row."""
+        """Return the folder of a model's run with the first seed."""
         return next(iter(self.folders[label].values()))
 
     def best(self, count: int | None = None) -> list[str]:
-        """Return the labels of the best rows, best first; default: of all rows."""
+        """Return the labels of the `count` best models, the best one first; without `count`, of all models."""
         metric = self.metrics[0]
         return sorted(self, key=lambda label: -metric.merit(self.rows[label].metrics[metric.name].mean))[:count]
 
     def curves(self, label: str, name: str) -> list[list[float]]:
-        """Return a column of the histories of all seeds that have it, cut to the length of the shortest history."""
+        """Return one column of a model's training histories that have this column, cut to the shortest length."""
         histories = filter(None, (RunFolder(folder).history_if_any() for folder in self.folders[label].values()))
         columns = [[row[name] for row in history if name in row] for history in histories]
         shortest = min(map(len, columns), default=0)
@@ -80,7 +80,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Trial:
-    """The arguments of a task for one run."""
+    """The arguments with which a task trains and tests one run."""
 
     model: str
     options: ModelOptions
@@ -114,7 +114,7 @@ class Task:
     sets: str = "sets"
     """Noun for the test sets, such as "shapes"."""
     metrics: Sequence[Metric]
-    """All metrics; the first one ranks the rows."""
+    """All metrics; the first one ranks the models."""
     rows: Sequence[str] = ()
     """Default models of an experiment."""
     model: ModelOptions = ModelOptions()
@@ -130,36 +130,37 @@ class Task:
     block: int | None = None
     """Training steps per line of the history; None if lines are epochs."""
     baselines: Collection[str] = ()
-    """Models that are not networks: only their training time and parameters are measured, and reports compare networks
-    with them."""
+    """Models that are not networks. Of their costs, only training time and parameters are measured. Reports compare
+    networks with these models."""
 
     make: Callable[..., Task] | None = None
     """Return the task with other options; None for a task without options."""
     recipe: Callable[..., Recipe]
-    """Return the default recipe with changed fields; an unknown or unused field raises a PointsetError."""
+    """Return the default recipe with changed fields. An unknown or unused field raises a PointsetError."""
     zoo_name: Callable[[str], str]
-    """Return the zoo's name of a model; an unknown model raises a PointsetError."""
+    """Return the zoo's name of a model. An unknown model raises a PointsetError."""
     used_options: Callable[[str], set[str]]
     """Return the fields of `ModelOptions` that a model is built from."""
     build: Callable[[str, ModelOptions, int, Size], nn.Module]
-    """Build an untrained model from name, options, seed and set size, called as `model(X [B, n, d], mask or None)`."""
+    """Build an untrained model from name, options, seed and set size. The model is called as `model(X [B, n, d], mask
+    or None)`."""
     prepare: Callable[[Size, Recipe, bool], dict[str, Any]]
-    """Prepare and describe the sets of a size, with a progress bar if True; an unsuitable recipe raises a
+    """Prepare and describe the sets of a size. The last argument shows a progress bar. An unsuitable recipe raises a
     PointsetError."""
     train: Callable[[Trial], Fitted]
-    """Train a model in the folder of its run; a finished training is loaded."""
+    """Train a model in the folder of its run. A finished training is loaded instead."""
     test: Callable[[Trial, nn.Module], tuple[dict[str, float], int]]
-    """Test a model, and save what tables need in the run's folder; return metrics by name and the number of test
+    """Test a model, save what tables need in the run's folder, and return metrics by name and the number of test
     sets."""
     is_tested: Callable[[Trial], bool] = _always
     """Return True if the run's folder has all that tables need."""
     scores: Callable[[Path], np.ndarray] | None = None
-    """Return which test sets are predicted correctly, bool [sets], from a run's folder. If None, models are compared by
-    the first metric."""
+    """Return from a run's folder which test sets are predicted correctly, as bool [sets]. If `scores` is None, models
+    are compared by the first metric."""
     tables: Callable[[Path, Mapping[str, Any]], dict[str, list[dict[str, Any]]]] = _no_tables
     """Return rows of further CSV files, by file name, from a run's folder and the columns that identify the run."""
     sections: Callable[[Results], Iterator[Section]]
-    """Yield the task's own sections of the report for one size."""
+    """Yield the sections of the report that only this task has, for one set size."""
     notes: Callable[[], Sequence[str]] = tuple
     """Return sentences about the data for a command to print, for example about leakage."""
 
@@ -179,5 +180,5 @@ class Task:
         return min(recipe.steps or 0, lines * self.block) if self.block else lines
 
     def changed(self, **options: Any) -> Task:
-        """Return the task with other values of some options; sets that this task has loaded are not kept."""
+        """Return the task with other values of some options. The sets that this task has loaded are not kept."""
         return self.make(**{**self.options, **options}) if self.make else self

@@ -1,4 +1,4 @@
-"""The report of a comparison: one HTML file with common sections and those of the task, and a folder of figures."""
+"""The report of a comparison: a folder of figures, and one HTML file with common sections and those of the task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAIRS_TEXT = (
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
-    """Yield all sections that have content; if there are several set sizes, titles and names contain the size."""
+    """Yield all sections that have content. If there are several set sizes, titles and file names contain the size."""
     task = comparison.experiment.task
     for size in task.sizes:
         results = comparison.results(size)
