@@ -19,15 +19,15 @@ _UNIT = re.compile(r"[\[(][^\])]*[\])]$")
 _AXIS = re.compile(r"((?:points?|pos|position|coordinates?)(?:_m)?(?:_xyz)?[:_. ])?([xyz]|(?<=[:_. ])[012])")
 """Names of the columns x, y and z, alone or with a prefix, as in ParaView and VeloView."""
 Columns = Mapping[str, np.ndarray]
-"""Arrays [n] by the names of the columns, in the order of the file."""
+"""Arrays [n] by column name, in the order of the columns in the file."""
 DEGREES = 1000
-"""Ratio of the extent in z to that in x and y, above which x and y look like degrees: one degree is about 100 km."""
+"""If the extent in z is this many times that in x and y, then x and y are probably degrees (of about 100 km)."""
 FINE_STEPS = 2**16
-"""If a shape extends over fewer float32 steps, its corner is subtracted before coordinates are rounded to float32."""
+"""If a shape extends over fewer float32 steps than this, its corner is subtracted before rounding to float32."""
 
 
 class CloudError(PointsetError, ValueError):
-    """A point cloud cannot be used; the message names the file and, if possible, the line."""
+    """A point cloud cannot be used. The message names the file and, if possible, the line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +49,16 @@ class Cloud:
         return {name: array for name, array in vars(self).items() if isinstance(array, np.ndarray)}
 
     def __getitem__(self, rows: np.ndarray) -> "Cloud":
-        """Return the cloud of some of the points."""
+        """Return a cloud of the points that `rows` selects."""
         return Cloud(**{name: array[rows] for name, array in self.arrays.items()}, corner=self.corner)
 
 
 def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cloud:
-    """Return the cloud of coordinates [n, 3], or coordinates and normals [n, 6], with optional features [n, f].
+    """Return the cloud with coordinates [n, 3], or coordinates and normals [n, 6], and with optional features [n, f].
 
     Raises:
-        CloudError: an array has a wrong shape or type, no rows, all points at one place, or a number that is not finite
-            or too large for float32.
+        CloudError: an array has a wrong shape or type, or no rows; a number is not finite, or too large for float32;
+            all points are at the same place.
     """
     if columns.ndim != 2 or columns.shape[1] not in (3, 6) or columns.dtype.kind not in "fiu":
         raise CloudError(f"expected numbers [n, 3] or [n, 6], found {columns.dtype} {list(columns.shape)}")
@@ -87,13 +87,13 @@ def require_cloud(columns: np.ndarray, features: np.ndarray | None = None) -> Cl
 
 
 def far_corner(least: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Return the corner [3] to subtract in float64 from a shape with this bounding box; it is 0 near the origin."""
+    """Return the corner [3] to subtract in float64 from a shape with this bounding box. Near the origin, it is 0."""
     step = float(np.finfo(np.float32).eps) * max(-least.min(), most.max())
     return least if 0 < (most - least).max() < FINE_STEPS * step else np.zeros_like(least)
 
 
 def in_float32(numbers: np.ndarray, kind: type[PointsetError] = CloudError) -> np.ndarray:
-    """Round finite numbers to float32; raise an error of this `kind` if one is too large."""
+    """Round finite numbers to float32; raise an error of this `kind` if a number is too large."""
     with np.errstate(over="ignore"):
         rounded = np.ascontiguousarray(numbers, np.float32)
     if not np.isfinite(rounded).all():
@@ -110,7 +110,7 @@ def require_finite(columns: np.ndarray) -> None:
 
 
 def unit_normals(vectors: np.ndarray) -> np.ndarray:
-    """Scale normals [n, 3] to unit length in float32; raise a CloudError for length 0, or if they look like colors."""
+    """Return normals [n, 3] at unit length in float32; a CloudError if a length is 0, or if they look like colors."""
     are_whole = len(vectors) and vectors.min() >= 0 and 16 < vectors.max() <= 255 and not (vectors % 1).any()
     if are_whole and np.ptp((vectors**2).sum(axis=1)):  # files without column names often have x y z r g b
         raise CloudError("has whole numbers from 0 to 255 for normals, which look like colors: leave normals out")
@@ -122,7 +122,7 @@ def unit_normals(vectors: np.ndarray) -> np.ndarray:
 
 
 def feature_columns(feature: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of a feature: "normals", "colors", "columns" (those without names), or a column's name."""
+    """Return the column names of a feature: "normals", "colors", "columns" (all without names), or a column's name."""
     several = tuple(name for name in numbered(feature, len(names)) if name in names)
     usual: dict[str, tuple[tuple[str, ...], ...]] = {"normals": (NORMAL_COLUMNS,), "colors": COLOR_COLUMNS}
     similar = tuple(name for name in names if name.lower() == feature.lower())[:1]
@@ -140,10 +140,10 @@ def numbered(feature: str, count: int) -> list[str]:
 def unnamed_columns(table: np.ndarray, features: Sequence[str]) -> Columns:
     """Name the columns [n, d] of a file without column names: x, y, z, then normals, then further columns.
 
-    Six columns are points with normals, unless "columns" are requested. Of more columns, the three after z are normals
-    only if normals are requested. If no feature is requested, a warning says that the first three columns are read as
-    x, y and z, except for three or four columns and for unit normals. A first column that counts the points is left
-    out, with a warning.
+    Six columns are points with normals, unless "columns" are requested. If there are more columns, the three after z
+    are normals only if normals are requested. If no feature is requested, a warning says that the first three columns
+    are read as x, y and z. Three or four columns, and unit normals, give no warning. A first column that counts the
+    points is left out, with a warning.
     """
     count, width = table.shape
     if width > len(AXES) < count and any(np.array_equal(table[:, 0], start + np.arange(count)) for start in (0, 1)):
@@ -164,7 +164,7 @@ def unnamed_columns(table: np.ndarray, features: Sequence[str]) -> Columns:
 
 
 def usual_name(name: str) -> str:
-    """Return the usual name of a column, such as x for X, "x [m]", pos_x or Points:0; only strip other names."""
+    """Return the usual name of a column: x for X, "x [m]", pos_x or Points:0. Strip blanks from other names."""
     plain = _UNIT.sub("", name.strip().removeprefix("//")).strip().lower()
     if match := _AXIS.fullmatch(plain):
         return match[2].translate(str.maketrans("012", "xyz"))
@@ -173,7 +173,7 @@ def usual_name(name: str) -> str:
 
 
 def named_columns(names: Sequence[str], columns: Iterable[np.ndarray]) -> Columns:
-    """Return columns by their names in a header, changed by `usual_name`; x, y and z must be among them."""
+    """Return the columns by their `usual_name`, from the names in a header; x, y and z must be among them."""
     usual = [usual_name(name) for name in names]
     if twice := next((name for name in usual if usual.count(name) > 1), None):
         raise PointsetError(f"has two columns called {quoted(twice)}: the name is ambiguous")
@@ -188,7 +188,7 @@ def table_of(cloud: Any, features: Sequence[str] = ()) -> Any:
     Any other value, including a table whose columns have no names, is returned unchanged.
 
     Raises:
-        PointsetError: the table has no columns x, y and z, or lacks a feature.
+        PointsetError: the table has no columns x, y and z, or lacks a requested feature.
     """
     names = [*getattr(cloud, "columns", ())] if hasattr(cloud, "to_numpy") else []
     if not names or not all(isinstance(name, str) for name in names):

@@ -15,7 +15,7 @@ from pointset.runs.files import require_file
 
 FileKind = Literal["meshes", "clouds"]
 MESH_SUFFIXES = frozenset([".off", ".obj", ".ply", ".stl", ".glb", ".gltf", ".3mf", ".dae"])
-"""Suffixes of meshes; GLB, glTF and 3MF files are read by trimesh."""
+"""Suffixes of meshes. GLB, glTF and 3MF files are read by trimesh."""
 NOTE_SUFFIXES = frozenset({".txt", ".csv", ".tsv"})
 """Suffixes of text files, which may be clouds, notes or tables."""
 LIST_SUFFIXES = NOTE_SUFFIXES | {".npy", ".npz"}
@@ -36,17 +36,17 @@ LIBRARIES = {
     ".3mf": ("meshes", "lxml", "networkx"),
     ".dae": ("meshes", "collada"),
 }
-"""The extra of this package that a format needs, followed by its modules."""
+"""By suffix: the extra (optional dependencies) of this package, and the modules of the extra that are needed."""
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """Byte order marks of text in UTF-16, which some programs for Windows write."""
 NOTES = re.compile(r"(readme([^a-z0-9].*)?|licen[cs]e|copying)\.txt", re.DOTALL)
-"""Lower-case names of text files that do not hold clouds; a cloud may be called license_plate.txt."""
+"""Lower-case names of text files without clouds. license_plate.txt does not match, because it may be a cloud."""
 WITHOUT_SUFFIX = re.compile("readme|licen[cs]e|copying|notice|authors|makefile|version")
-"""Beginnings of lower-case names of files that have no suffix and hold no shape."""
+"""Files without a suffix hold no shape if their lower-case names begin like this."""
 
 
 def content_by_name(name: str) -> Literal["shape", "shape or list", "unread", ""]:
-    """Return the likely content of a file by its name: "unread" for unsupported formats and archives, "" for none."""
+    """Return what a file of this name may hold: "unread" for unsupported formats and archives, "" for no shape."""
     suffix = suffix_of(name)
     if suffix in LIST_SUFFIXES:
         return "" if NOTES.fullmatch(name.lower()) else "shape or list"
@@ -58,13 +58,13 @@ def content_by_name(name: str) -> Literal["shape", "shape or list", "unread", ""
 
 
 def suffix_of(name: str) -> str:
-    """Return the last suffix of a file's name in lower case, ten times as fast as pathlib."""
+    """Return the last suffix of a file's name in lower case. This is ten times as fast as pathlib."""
     stem, dot, last = name.rpartition(".")
     return dot + last.lower() if stem else ""
 
 
 def require_shape_file(path: Path, suffixes: Set[str] = SHAPE_SUFFIXES) -> None:
-    """Require a regular file with one of these suffixes, and the library that reads it; else raise a PointsetError."""
+    """Raise a PointsetError unless this is a regular file with one of the suffixes, and its library is installed."""
     with naming(path, PointsetError):
         if not path.exists():
             raise PointsetError("the file or folder does not exist: check its spelling")
@@ -100,7 +100,7 @@ def require_count(present: int, declared: int, what: str) -> None:
 
 
 def is_padding(rest: bytes | np.ndarray) -> bool:
-    """Return True if the bytes after the data are only line ends or zeros, with which PCL fills a memory page."""
+    """Return True if the bytes after the data are only line ends or zeros (PCL fills a memory page with zeros)."""
     return bool(np.isin(np.frombuffer(rest, np.uint8), list(b"\0\r\n")).all())
 
 
@@ -112,7 +112,7 @@ def warn_of_rest(path: str | Path, rest: Any, what: str = "bytes") -> None:
 
 
 def take_declared(path: str | Path, entries: Any, count: int, what: str = "bytes") -> Any:
-    """Return the declared number of bytes or other entries; refuse fewer, and warn of more, except padding."""
+    """Return the first `count` bytes or other entries. Refuse fewer, and warn of more unless they are padding."""
     require_count(min(len(entries), count), count, what)
     warn_of_rest(path, entries[count:], what)
     return entries[:count]
@@ -120,7 +120,7 @@ def take_declared(path: str | Path, entries: Any, count: int, what: str = "bytes
 
 @contextmanager
 def naming(path: Path, kind: type[PointsetError]) -> Iterator[None]:
-    """Convert all errors of a reader to errors of this `kind`, whose messages begin with the path of the file."""
+    """Convert all errors in this block to errors of this `kind`, with messages that begin with the path of the file."""
     try:
         yield
     except PointsetError as error:
@@ -132,7 +132,7 @@ def naming(path: Path, kind: type[PointsetError]) -> Iterator[None]:
         raise kind(f"{path}: cannot be read: {error.strerror or one_line(error, REPEATED)}") from error
     except MemoryError as error:
         raise kind(f"{path}: does not fit into memory") from error
-    except BaseException as error:  # for damage, libraries raise any error, those in Rust a PanicException
+    except BaseException as error:  # damaged files raise errors of any type, in Rust code a PanicException
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         reason = one_line(error, REPEATED) or type(error).__name__

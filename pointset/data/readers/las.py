@@ -14,11 +14,11 @@ from pointset.errors import PointsetError
 UNCHUNKED = b"\1\0"
 """First bytes of the LASzip record in files of LASzip 1, on which lazrs (0.8) panics."""
 COMPRESSED, UNKNOWN = 0x80, 2**64 - 1
-"""The bit of the point format that marks LAZ; the offset in place of a chunk table's true one, at the file's end."""
+"""The bit of the point format for LAZ, and a placeholder for a chunk table offset at the end of the file."""
 
 
 def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
-    """Return x, y, z and the other fields by their names in laspy; a field of several numbers has numbered columns."""
+    """Return x, y, z and the other fields by their laspy names. A field of several numbers becomes numbered columns."""
     import laspy  # an optional dependency
 
     whole = path.read_bytes()
@@ -42,7 +42,7 @@ def las_columns(path: Path, features: Sequence[str] = ()) -> Columns:
             columns[name] = (values / 65535).astype(np.float32)
         elif values.ndim > 1:
             columns |= dict(zip(numbered(name, values.shape[1]), values.T, strict=True))
-        elif name not in ("X", "Y", "Z"):  # as stored, before scale and offset
+        elif name not in ("X", "Y", "Z"):  # integers, before scale and offset are applied
             columns[name] = values
     colors = [name for name in COLOR_COLUMNS[0] if name in columns]
     if colors and len(record) and max(columns[name].max() for name in colors) <= 255:  # 8 bits, as many programs write
@@ -57,13 +57,13 @@ def _check_end(path: Path, content: np.ndarray, header: Any) -> None:
     end = min([block for block in blocks if block > start] + [len(content)])
     require_count(min((end - start) // size, header.point_count), header.point_count, "points")
     rest = content[start + header.point_count * size : end]
-    if rest.any() and not len(rest) % size:  # as after a scan that was interrupted
+    if rest.any() and not len(rest) % size:  # for example after an interrupted scan
         raise PointsetError(f"has {len(rest) // size:,} points more than its header says: it is damaged")
     warn_of_rest(path, rest)
 
 
 def _require_counts(content: np.ndarray) -> None:
-    """Refuse counts that are too high for the file, for which laspy would run for hours or lazrs end the process."""
+    """Refuse counts that are too high for the file: laspy would run for hours, or lazrs would end the process."""
 
     def number(start: int, width: int) -> int:
         return int.from_bytes(content[start : start + width].tobytes(), "little")

@@ -1,4 +1,4 @@
-"""Lines of numbers in OFF, OBJ and PLY files: numpy parses all at once, and errors give the number of the line."""
+"""Lines of numbers in OFF, OBJ and PLY files: numpy parses all lines at once, and errors give the line number."""
 
 import re
 import warnings
@@ -13,7 +13,7 @@ from pointset.data.readers.meshes import MeshError
 from pointset.errors import quoted
 
 BLANK = 32
-"""The largest byte value that separates words, that of a blank; those of tabs and line ends are smaller."""
+"""The largest byte that separates words, a blank. Tabs and line ends have smaller values."""
 
 
 def plain_text(content: bytes) -> bytes:
@@ -28,7 +28,7 @@ def plain_text(content: bytes) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """The lines of a text that are not blank, divided into words; errors give the number of a line in the file."""
+    """The lines of a text, without blank lines, divided into words. Errors give the number of a line in the file."""
 
     text: bytes
     """The text of these lines."""
@@ -75,7 +75,7 @@ class Lines:
         return Lines(text, firsts, self.widths[found] - 1, self.places[found])
 
     def line(self, index: int) -> bytes:
-        """Return the line at an index, or an empty one after the last line."""
+        """Return the line at an index; it is empty if the index is after the last line."""
         if index >= len(self):
             return b""
         return self.text[self.firsts[index] : self.text.index(b"\n", self.firsts[index])]
@@ -98,7 +98,7 @@ class Lines:
         return numbers
 
     def coordinates(self, widths: Sequence[int], expected: str) -> np.ndarray:
-        """Return the first three numbers of each line [n, 3]; `widths` are the allowed numbers of words in a line."""
+        """Return the first three numbers of each line [n, 3]; `widths` are the allowed numbers of words per line."""
         self.require(np.isin(self.widths, widths), expected)
         table: np.ndarray = self.numbers()[(np.cumsum(self.widths) - self.widths)[:, None] + np.arange(3)]
         self.require(np.isfinite(table).all(axis=1), "expected finite coordinates")
@@ -110,7 +110,7 @@ class Lines:
             self.fail(int(np.argmin(right)), expected)
 
     def fail(self, index: int, expected: str) -> NoReturn:
-        """Raise a MeshError for the line at an index, or for the end of the file after the last line."""
+        """Raise a MeshError for the line at an index or, after the last line, for the end of the file."""
         if index < len(self):
             number, found = self.places[index], quoted(b" ".join(self.line(index).split()).decode("latin-1"), 40)
         else:

@@ -1,6 +1,6 @@
 """Triangle meshes as two arrays, and the triangulation of polygons.
 
-A polygon is cut into a fan of triangles or, if the fan would reach outside the polygon, by ear clipping (mapbox-earcut;
+A polygon is cut into a fan of triangles. If the fan would reach outside, ear clipping is used instead (mapbox-earcut;
 D. Eberly, "Triangulation by Ear Clipping", 2002). A flat polygon that crosses itself is left out.
 """
 
@@ -14,11 +14,11 @@ import numpy as np
 from pointset.errors import PointsetError
 
 CORNER_TOLERANCE = 1e-6
-"""Tolerated rounding error of a corner relative to the size of the polygon, as in files with six digits."""
+"""Tolerated rounding error of a corner, relative to the size of the polygon: that of numbers with six digits."""
 
 
 class MeshError(PointsetError, ValueError):
-    """A mesh cannot be used; the message names the file and, if possible, the line."""
+    """A mesh cannot be used. The message names the file and, if possible, the line."""
 
 
 @dataclass(eq=False)
@@ -32,7 +32,7 @@ class Mesh:
         up: upward axis that the file declares: "x", "y" or "z" for a DAE file, empty for other files.
 
     Raises:
-        MeshError: an array has another shape or type, a coordinate is not finite, or an index is out of range.
+        MeshError: an array has a wrong shape or type, a coordinate is not finite, or an index is out of range.
     """
 
     vertices: np.ndarray
@@ -67,7 +67,7 @@ def mesh_of(shape: Any) -> Any:
 def mesh_of_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray, name: str) -> Mesh:
     """Return the mesh of polygons: `corners` are their concatenated vertex indices, `sizes` their numbers of corners.
 
-    Polygons with fewer than three corners, and flat ones that cross themselves, are left out, with a warning.
+    Polygons with fewer than three corners, and flat polygons that cross themselves, are left out, with a warning.
     """
     if wrong := corners[(corners < 0) | (corners >= len(vertices))].tolist():
         raise MeshError(f"has a face of vertex {wrong[0]}, but vertices run from 0 to {len(vertices) - 1}")
@@ -82,12 +82,12 @@ def mesh_of_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarra
 
 
 def cut_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cut polygons into triangles; return these [m, 3] and the index of each one's polygon [m], in polygon order.
+    """Return triangles [m, 3] of polygons and the index [m] of each triangle's polygon, in the order of the polygons.
 
     `corners` are the concatenated vertex indices of the polygons, `sizes` their numbers of corners, at least 3.
-    Polygons become fans from their first corners. Concave ones whose fan reaches outside are cut by ear clipping. If
-    that fails, a polygon that is not flat keeps its fan, which uses every corner, and a flat one, which crosses itself,
-    has no triangle.
+    Polygons become fans from their first corners. Concave polygons whose fan reaches outside are cut by ear clipping. A
+    flat polygon for which ear clipping fails crosses itself, and gets no triangle. If it fails for a polygon that is
+    not flat, the fan is kept, because it uses every corner.
     """
     polygons = np.repeat(np.arange(len(sizes)), sizes - 2)
     if (sizes == 3).all():
@@ -111,7 +111,7 @@ def cut_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -
 
 
 def _find_folded(fans: np.ndarray, polygons: np.ndarray) -> np.ndarray:
-    """Return the polygons whose fan (triangles [m, 3, 3]) reaches outside: a triangle faces against Newell's normal."""
+    """Return the polygons whose fan reaches outside: one of its triangles [m, 3, 3] faces against Newell's normal."""
     starts = np.flatnonzero(np.diff(polygons, prepend=-1))
     with np.errstate(all="ignore"):  # non-finite coordinates are refused later; sizes and normals may be 0
         sides = fans[:, 1:] - fans[:, :1]
@@ -124,7 +124,7 @@ def _find_folded(fans: np.ndarray, polygons: np.ndarray) -> np.ndarray:
 
 
 def _cut_concave(points: np.ndarray) -> np.ndarray | None:
-    """Return triangles [m, 3] that cover a polygon [n, 3]: none if it is flat and crosses itself, None for a fan."""
+    """Return triangles [m, 3] of a polygon [n, 3]; m is 0 if it is flat and crosses itself. None means a fan."""
     length, _, height = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
     is_flat = height <= CORNER_TOLERANCE * length
     with np.errstate(all="ignore"):  # a polygon whose corners are on a line has no normal

@@ -3,10 +3,11 @@ r"""Read OBJ, the format of Wavefront ("Object Files", appendix B1 of the Advanc
 OBJ is text, with a keyword at the start of each line. `v x y z` is a vertex; its weight and color are ignored in a
 mesh. `f` is a face with corners `a`, `a/b`, `a//c` or `a/b/c`, where `a` is the index of a vertex: 1 is the first
 vertex of the file, and -1 the last vertex above the face. Polygons are triangulated (`pointset.data.readers.meshes`).
-A file without faces is a point cloud, with colors if vertices have them, and normals if there are as many `vn` as `v`.
+A file without faces is a point cloud, with colors if vertices have them, and with normals if each `v` has a `vn`.
 
-A backslash at the end of a line continues it on the next line, except in names, where it is part of a path. Other
-keywords are ignored. A wrong line raises an error with the line number, as a guess could silently give a wrong mesh.
+A line that ends in a backslash continues on the next line, except in names, where backslashes belong to paths. Other
+keywords are ignored. A wrong line raises an error with the line number, because a guess could silently give a wrong
+mesh.
 """
 
 import re

@@ -1,10 +1,10 @@
 """Read and write OFF, the format of ModelNet (Geomview's manual, "OFF Files", http://www.geomview.org/docs/html/OFF.html).
 
-OFF is text: the word OFF, the counts of vertices, faces and edges, one vertex per line, one face per line. The word may
-be missing, glued to the counts (`OFF490 518 0`), or have the prefixes C, N and ST in any order. Colors, normals and
-textures are ignored, as are comments after `#` and blank lines. Polygons are triangulated
+OFF is text: the word OFF, the counts of vertices, faces and edges, one vertex per line, one face per line. The word OFF
+may be missing or joined to the counts (`OFF490 518 0`), and may have the prefixes C, N and ST in any order. Colors,
+normals and textures are ignored, as are comments after `#` and blank lines. Polygons are triangulated
 (`pointset.data.readers.meshes`). A file without faces is a point cloud. Any other line raises an error with the line
-number. This includes a vertex on several lines, so that one missing number cannot shift all numbers after it.
+number. A vertex on several lines is an error, too: otherwise one missing number could shift all numbers after it.
 """
 
 import re
@@ -41,7 +41,7 @@ def read_off(path: Path, features: Sequence[str] = ()) -> Mesh | Columns:
     if len(body) < vertex_count + face_count:
         body.fail(len(body), f"expected {vertex_count} vertices and {face_count} faces, a line each")
     warn_of_rest(path, range(len(body) - vertex_count - face_count), "lines")
-    # All vertices have as many numbers as the first, so that one without a coordinate cannot pass for a short color.
+    # All lines of vertices must have the same length, so that a missing coordinate cannot pass for a short color.
     widths = _vertex_widths(word[1] or b"")
     widths = (body.widths[0],) if body.widths[0] in widths else widths
     expected = f"expected {' or '.join(map(str, widths))} numbers for a vertex"
@@ -67,7 +67,7 @@ def write_off(path: Path, mesh: Mesh) -> None:
 
 
 def _vertex_widths(prefix: bytes) -> tuple[int, ...]:
-    """Return how many numbers a vertex may have with this prefix; a color has four in Geomview, three in many files."""
+    """Return the allowed counts of numbers per vertex for this prefix; a color has 4 in Geomview, 3 in many files."""
     if not prefix:
         return 3, 6, 7
     width = 3 + 3 * prefix.count(b"N") + 2 * prefix.count(b"ST")
@@ -75,7 +75,7 @@ def _vertex_widths(prefix: bytes) -> tuple[int, ...]:
 
 
 def _corners(faces: Lines, vertex_count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the vertex indices of all faces and the sizes of the faces; a line has size, indices and color."""
+    """Return the vertex indices and the sizes of all faces. A line has a size, indices and possibly a color."""
     whole = faces.text.translate(None, b"0123456789 \t\n") == b""  # integers are parsed in a quarter of the time
     numbers = faces.numbers(np.int64 if whole else np.float64)
     firsts = np.cumsum(faces.widths) - faces.widths

@@ -1,7 +1,7 @@
 """Read PCD, the format of the Point Cloud Library (its page "The PCD file format").
 
 The package pypcd4 (1.5) is not used, because it refuses repeated blanks, versions before .7 and headers without COUNT
-or POINTS, and rounds text of the type F 4 to float32. Only its library for compressed data, lzf, is used.
+or POINTS, and rounds numbers in text of the type F 4 to float32. Only its library for compressed data, lzf, is used.
 """
 
 import io
@@ -51,7 +51,7 @@ def pcd_columns(path: Path, features: Sequence[str] = ()) -> Columns:
 
 
 def _record_type(header: dict[str, list[str]]) -> np.dtype:
-    """Return the numpy type of a point; a field of several numbers becomes numbered fields, padding _0, _1, ..."""
+    """Return the numpy type of a point. A field of several numbers becomes numbered fields. Padding is _0, _1, ..."""
     names = header.get("FIELDS", header.get("COLUMNS", []))
     letters, sizes, counts = (header.get(key, ["1"] * len(names)) for key in ("TYPE", "SIZE", "COUNT"))
     if not len(names) == len(letters) == len(sizes) == len(counts):
@@ -64,9 +64,9 @@ def _record_type(header: dict[str, list[str]]) -> np.dtype:
 
 
 def _text_columns(path: Path, body: bytes, kind: np.dtype, count: int) -> dict[str, np.ndarray]:
-    """Return the columns of data in text, floats as float64: a field of type F 4 may hold map coordinates."""
+    """Return the columns of text data. Floats become float64, because a field of type F 4 may hold map coordinates."""
     names = kind.names or ()
-    body = body.replace(b"nan(ind)", b"nan").replace(b",", b" ")  # as some programs write it
+    body = body.replace(b"nan(ind)", b"nan").replace(b",", b" ")  # some programs write these
     table = np.empty((0, len(names)))
     if body.strip():
         table = np.loadtxt(io.BytesIO(body), np.float64, comments=None, ndmin=2)

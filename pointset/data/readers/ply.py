@@ -26,13 +26,13 @@ MOST_HEADER = 1 << 20
 """Maximum number of bytes of the header."""
 CORNERS = ("vertex_indices", "vertex_index")
 _HEADER = re.compile(rb"\Aply[ \t]*(\r\n|\n|\r)(?s:.*?\1)??[ \t]*end_header[^\r\n]*\r??\1")
-"""The header, in which all lines have the same end; a carriage return may be in a comment, or begin the data."""
+"""A header whose lines all end in the same way. Other carriage returns may be in a comment, or begin the data."""
 Types = dict[str, tuple[np.dtype, ...]]
-"""The types of properties by name: one type, or for a list the types of its length and of its entries."""
+"""The types of properties by name. A list has two types, that of its length and that of its entries."""
 
 
 class Ragged(NamedTuple):
-    """The lists of numbers of all entries, concatenated, and their sizes."""
+    """One list of numbers per entry of an element: all numbers concatenated, and the sizes of the lists."""
 
     values: np.ndarray
     sizes: np.ndarray
@@ -66,7 +66,7 @@ def read_ply(path: Path, features: Sequence[str] = ()) -> Mesh | Columns:
 
 
 def _triangles_of_strips(corners: np.ndarray) -> np.ndarray:
-    """Return the triangles [F, 3] of strips, which -1 separates; every second triangle of a strip is reversed."""
+    """Return the triangles [F, 3] of strips that are separated by -1. Every second triangle of a strip is reversed."""
     triples = np.stack([corners[:-2], corners[1:-1], corners[2:]], axis=1)
     starts = np.maximum.accumulate(np.where(corners[:-2] < 0, np.arange(1, len(triples) + 1), 0))
     odd = (np.arange(len(triples)) - starts) % 2 == 1
@@ -75,7 +75,7 @@ def _triangles_of_strips(corners: np.ndarray) -> np.ndarray:
 
 
 def read_elements(path: Path) -> dict[str, Properties]:
-    """Return the properties of each element, none for one without entries; warn of data after the last element."""
+    """Return the properties of each element (empty for one without entries). Warn of data after the last element."""
     content = path.read_bytes()
     header = _HEADER.match(content[:MOST_HEADER])
     if header is None:
@@ -125,7 +125,7 @@ def _elements(header: Iterable[str]) -> tuple[str, dict[str, tuple[int, Types]]]
 
 
 def _read_lines(path: Path, lines: Lines, types: Types) -> Properties:
-    """Return the properties of an element in text, one entry per line; warn of further numbers, as MeshLab writes."""
+    """Return the properties of an element in text, one entry per line. Warn of further numbers, as from MeshLab."""
     if not len(lines):
         return {}
     numbers, ends, read = lines.numbers(), np.cumsum(lines.widths), dict[str, np.ndarray | Ragged]()
@@ -154,7 +154,7 @@ def _read_records(content: np.ndarray, start: int, count: int, types: Types) -> 
     fields: list[tuple] = []
     widths: dict[str, int] = {}
     for name, (*length, kind) in types.items():
-        if length:  # in most files, all lists are as long as the first
+        if length:  # in most files, all lists have the same length
             widths[name] = _length(content, start + np.dtype(fields).itemsize, length[0])
             fields += [(f"{name} length", length[0]), (name, kind, (widths[name],))]
         else:

@@ -38,7 +38,7 @@ READERS: dict[str, Callable[[Path, Sequence[str]], Mesh | Columns]] = {
     ".las": las.las_columns,
     ".laz": las.las_columns,
 }
-"""Reader of each suffix, a function of the path and the names of features; clouds with other suffixes are text."""
+"""Reader of each suffix: a function of the path and the names of features. Clouds with other suffixes are text."""
 
 
 def read_mesh(path: str | Path) -> Mesh:
@@ -54,8 +54,8 @@ def read_mesh(path: str | Path) -> Mesh:
         (map coordinates), `corner` is subtracted from them.
 
     Raises:
-        MeshError: the file is missing or unreadable, its suffix is unknown, no triangle has an area, a coordinate is
-            not finite, or an index is out of range.
+        MeshError: the file is missing or unreadable, its suffix is unsupported, no triangle has an area, a coordinate
+            is not finite, or an index is out of range.
 
     Example:
         >>> Path("square.off").write_text("OFF\n4 1 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 1 2 3\n")
@@ -75,15 +75,15 @@ def read_mesh(path: str | Path) -> Mesh:
 def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Cloud:
     r"""Read a point cloud.
 
-    `.npy` and `.npz` files hold an array [n, 3], [n, 6] (with normals) or with further columns, or records with fields
-    x, y and z. If an `.npz` file has several arrays, that of points is called "points", and that of normals "normals".
-    `.ply`, `.obj` and `.off` files must have no faces. Fields of `.las` and `.laz` files (`pip install
-    'pointset-learn[las]'`) have their laspy names. Their intensity is from 0 to 1, and their colors have 16 bits, or 8
-    bits if all are below 256.
+    `.npy` and `.npz` files hold an array of points [n, 3], of points with normals [n, 6] or with further columns, or
+    records with fields x, y and z. If an `.npz` file has several arrays, those of points and normals are called
+    "points" and "normals". `.ply`, `.obj` and `.off` files must have no faces. Fields of `.las` and `.laz` files (`pip
+    install 'pointset-learn[las]'`) have their laspy names. Intensities are from 0 to 1. Colors have 16 bits, or 8 bits
+    if all values are below 256.
 
-    `.xyz`, `.txt`, `.csv`, `.pts`, `.xyzn`, `.xyzrgb`, `.asc` and `.tsv` files have one point per line, with numbers
-    separated by blanks, commas or semicolons, and decimal points. The number of points or the names of the columns may
-    come first. Comments begin with `#` or `//`.
+    `.xyz`, `.txt`, `.csv`, `.pts`, `.xyzn`, `.xyzrgb`, `.asc` and `.tsv` files have one point per line. Numbers have
+    decimal points and are separated by blanks, commas or semicolons. The number of points or the names of the columns
+    may come first. Comments begin with `#` or `//`.
 
     Args:
         path: the file.
@@ -100,9 +100,9 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
         UserWarning: points without a position (NaN) are left out, or the columns x, y and z are guessed.
 
     Raises:
-        CloudError: the file is missing, of another kind, empty, cut off or damaged, has no x, y and z, lacks a feature,
-            or has a word that is not a number; a feature is not finite; all points are at one place; or float32 cannot
-            represent the cloud.
+        CloudError: the file is missing, empty, damaged or not a cloud; x, y, z or a requested feature is missing; a
+            word is not a number; a feature is not finite; all points are at the same place; float32 cannot represent
+            the cloud.
 
     Example:
         >>> Path("three.xyz").write_text("0 0 0\n1 0 0\n0 1 0\n")
@@ -121,7 +121,7 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
 
 
 def read_shape(path: str | Path, *, normals: bool = False, features: Sequence[str] = ()) -> Mesh | Cloud:
-    """Read a mesh or a point cloud, see `read_mesh` and `read_cloud`; a file without faces is a point cloud.
+    """Read a mesh or a point cloud; see `read_mesh` and `read_cloud`. A file without faces is a point cloud.
 
     Raises:
         PointsetError: the file can be read neither as a mesh nor as a point cloud.
@@ -138,7 +138,7 @@ def _read(path: Path, suffixes: Set[str], normals: bool = False, features: Seque
 
 
 def _checked(mesh: Mesh) -> Mesh:
-    """Return a mesh moved to the origin if it is far away; raise a MeshError if no face has an area."""
+    """Return a mesh; if it is far from the origin, it is moved there. Raise a MeshError if no face has an area."""
     if not any(_have_area(mesh.vertices[faces]) for faces in (mesh.faces[:1024], mesh.faces)):  # a few often suffice
         raise MeshError(f"has no area: every face is degenerate, {len(mesh.faces):,} in all")
     corner = far_corner(mesh.vertices.min(axis=0), mesh.vertices.max(axis=0))

@@ -1,7 +1,7 @@
 """Read files that may have several parts: GLB, glTF and 3MF by trimesh, DAE (Khronos, "COLLADA 1.4.1") by pycollada.
 
-trimesh (5.2) misreads some glTF files: these are corrected, refused or read with a warning. It is not used for DAE,
-because it leaves out parts that a controller moves.
+trimesh (5.2) misreads some glTF files: these are corrected, refused or read with a warning. DAE files are read without
+trimesh, which leaves out parts that a controller moves.
 """
 
 import io
@@ -23,7 +23,7 @@ from pointset.errors import PointsetError, counted, one_line
 
 logging.getLogger("trimesh").addHandler(logging.NullHandler())  # else Python prints what trimesh logs
 _PACKED = ("KHR_draco_mesh_compression", "EXT_meshopt_compression", "KHR_meshopt_compression")
-"""Extensions of glTF that compress positions, which trimesh does not read."""
+"""Extensions of glTF for compressed positions, which trimesh cannot read."""
 _FAN, _TRIANGLES = 6, 4
 """Modes of a glTF primitive; modes below 4 are points and lines."""
 _LARGEST = {5120: 127, 5121: 255, 5122: 32767, 5123: 65535}
@@ -31,7 +31,7 @@ _LARGEST = {5120: 127, 5121: 255, 5122: 32767, 5123: 65535}
 
 
 def read_scene(path: Path, features: Sequence[str] = ()) -> Mesh:
-    """Return the triangles of all parts of a file, moved to their places in its scene; vertices are not merged."""
+    """Return one mesh of all parts of a file, each moved to its place in the scene. Vertices are not merged."""
     import trimesh  # the import takes half a second
 
     content, name, suffix = path.read_bytes(), str(path), path.suffix.lower()
@@ -61,7 +61,7 @@ def read_scene(path: Path, features: Sequence[str] = ()) -> Mesh:
 
 
 def _readable(document: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the JSON of a glTF, changed so that trimesh reads it correctly; refuse what it would still misread."""
+    """Return the JSON of a glTF, changed so that trimesh reads it correctly. Refuse what it would still misread."""
     accessors, nodes, meshes = (document.get(key, []) for key in ("accessors", "nodes", "meshes"))
     primitives = [primitive for mesh in meshes for primitive in mesh["primitives"]]
     modes = [primitive.get("mode", _TRIANGLES) for primitive in primitives]
@@ -95,7 +95,7 @@ def _detach_skins(document: dict[str, Any]) -> None:
 
 
 def _move_scales_to_nodes(document: dict[str, Any]) -> None:
-    """Give meshes of normalised integers a further node with their scale, because trimesh does not normalise them."""
+    """Add a node with the scale to each mesh of normalised integers, because trimesh does not normalise integers."""
     nodes, accessors = document.get("nodes", []), document.get("accessors", [])
     scales = {}
     for number, mesh in enumerate(document.get("meshes", [])):

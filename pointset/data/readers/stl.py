@@ -1,4 +1,4 @@
-"""Read binary and text STL files; trimesh (5.2) is not used, because it reads truncated text without a warning."""
+"""Read binary and text STL files. trimesh (5.2) is not used, because it reads truncated text without a warning."""
 
 import re
 import warnings
@@ -13,7 +13,7 @@ from pointset.errors import PointsetError
 
 _RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _HEADER = 84
-"""Bytes before the first record: a comment, and the number of triangles in the last four."""
+"""Bytes before the first record: a comment, and the number of triangles in the last four bytes."""
 _CORNER = re.compile(rb"(?im)^[ \t]*vertex[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)[ \t]*$")
 _END = re.compile(rb"(?im)^[ \t]*end[ \t]?loop\b")
 
@@ -21,7 +21,7 @@ _END = re.compile(rb"(?im)^[ \t]*end[ \t]?loop\b")
 def read_stl(path: Path, features: Sequence[str] = ()) -> Mesh:
     """Return the mesh of an STL file, which is text if it has vertex lines and its size is not that of a binary file.
 
-    If the header of a binary file declares no triangles, all triangles after it are read, with a warning.
+    If the header of a binary file declares no triangles, all triangles after the header are read, with a warning.
     """
     content = path.read_bytes()
     count = int.from_bytes(content[_HEADER - 4 : _HEADER], "little")
@@ -42,7 +42,7 @@ def read_stl(path: Path, features: Sequence[str] = ()) -> Mesh:
 
 
 def _corners_of_text(path: Path, text: bytes) -> np.ndarray:
-    """Return the coordinates [3 * facets, 3] in vertex lines; three of these must precede each end of a loop."""
+    """Return the coordinates [3 * facets, 3] in vertex lines. Each end of a loop must follow three vertex lines."""
     corners, ends = [*_CORNER.finditer(text)], [match.start() for match in _END.finditer(text)]
     before = np.searchsorted([match.start() for match in corners], ends)
     wrong = np.flatnonzero(np.diff(before, prepend=0) != 3)

@@ -33,7 +33,7 @@ POINT_KEYS = ("points", "pos", "xyz", "vertices", "data")
 NORMAL_KEYS = ("normals", "normal")
 """Names of the arrays of points and of normals in an .npz file; the first name that is present is used."""
 FACE_KEYS = {"faces", "triangles"}
-"""Names of arrays that show that the vertices in an .npz file are those of a mesh."""
+"""If an .npz file has an array with one of these names, its vertices are those of a mesh."""
 NAMES_BY_SUFFIX = {
     (".xyzn", 6): [*AXES, *NORMAL_COLUMNS],
     (".xyzrgb", 6): [*AXES, *COLOR_COLUMNS[0]],
@@ -43,9 +43,9 @@ NAMES_BY_SUFFIX = {
 }
 """Names of the columns of text files, by the suffix of the file and the number of columns."""
 _FRACTION = re.compile(r"(?m)(^|,)-0,|,0\d")
-"""Text that no whole number has: -0, or a zero before other digits."""
+"""Matches -0 and leading zeros: they are signs of decimal commas, not of whole numbers."""
 _SEPARATOR = re.compile(r'"?sep=.?"?')
-"""Excel's line that names the separator."""
+"""The line in which Excel names the separator."""
 _COMMENT = re.compile(r"[ \t]*(#|//)")
 _REMARK = re.compile(r"(#|//).*")
 
@@ -59,7 +59,7 @@ def npy_columns(path: Path, features: Sequence[str]) -> Columns:
 
 
 def npz_columns(path: Path, features: Sequence[str]) -> Columns:
-    """Return the columns of the points in an .npz file; features are further columns, or arrays with their names."""
+    """Return the columns of the points in an .npz file. A feature is a further column, or the array with its name."""
     with _pickles_refused(), np.load(path, allow_pickle=False) as arrays:
         require_unpackable(path, sum(info.file_size for info in arrays.zip.infolist()))
         is_mesh = not FACE_KEYS.isdisjoint(arrays.files)
@@ -169,7 +169,7 @@ def _feature_columns(name: str, array: np.ndarray, count: int) -> dict[str, np.n
 def _header(lines: Sequence[str]) -> tuple[list[str], int | None, int]:
     """Return column names (empty if there are none), number of points (or None) and index of the first point's line.
 
-    Names in a comment are used if there are as many of them as numbers in the first point's line.
+    Names in a comment are used if there is one for each number in the first point's line.
     """
     names, remark, count = list[str](), list[str](), None
     for place, line in enumerate(lines):
