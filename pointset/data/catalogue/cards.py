@@ -22,7 +22,7 @@ class Download(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Verified size and digests of a published archive."""
 
     size: Count | None = None
-    """Bytes."""
+    """Size in bytes."""
     md5: MD5 | None = None
     sha256: SHA256 | None = None
 
@@ -33,7 +33,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     name: Text
     """The name for `load_dataset` and the command line."""
     title: Text
-    """The name as it is written in texts."""
+    """The full name, for texts."""
     kind: Literal["generated", "meshes", "hdf5", "npy"]
     """Kind of data: generated on first use, mesh files, or point clouds in HDF5 or .npy files."""
     summary: Text
@@ -57,7 +57,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     folder: str = ""
     """The folder to which the archive is unpacked."""
     variants: tuple[Text, ...] = ()
-    """Names of the versions of the data."""
+    """Names of the variants (versions) of the data."""
     defects: tuple[Text, ...] = ()
     """Known defects, one sentence for each."""
     download: Download = Download()
@@ -66,7 +66,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """MD5 or SHA-256 of unpacked files, by path in the folder."""
 
     def fault_of(self, folder: Path, name: str) -> str:
-        """Return a message if a file in the folder of the data differs from its digest on the card, else ""."""
+        """Return a message if the digest of a file in the data folder differs from that on the card, else ""."""
         path, digest = folder / name, self.files[name]
         kind = "md5" if len(digest) == 32 else "sha256"
         try:
@@ -99,7 +99,7 @@ def list_cards() -> list[str]:
 
 
 def is_on_disk(source: str) -> bool:
-    """Return True if `source` is a dataset with a card or an absolute path, so that its sets can be loaded again."""
+    """Return True if `source` names a card or is an absolute path, so that the dataset can be loaded again."""
     return source in list_cards() or Path(source).is_absolute()
 
 
@@ -113,7 +113,7 @@ def load_card(name: str) -> Card:
         The card.
 
     Raises:
-        PointsetError: no card has that name, or its file is wrong; the message then names the file and the key.
+        PointsetError: no card has this name, or the file of the card is wrong (the message names the file and the key).
     """
     check("name", name, str)
     if name not in list_cards():

@@ -21,7 +21,7 @@ RETRIES = 3
 
 
 def fetch(name: str, *, progress: bool = True) -> Path:
-    """Download and unpack the data of a card unless it is present, and return its folder.
+    """Download and unpack the data of a card unless the data is present, and return the data folder.
 
     A second process that fetches the same data waits for the first. An archive that the user has saved in the folder
     `datasets` (the message of a failed download gives the path) is used if its checksum is right, and is not deleted.
@@ -40,7 +40,7 @@ def fetch(name: str, *, progress: bool = True) -> Path:
 
 
 def download(card: Card, archive: Path, *, progress: bool = True) -> Path:
-    """Download an archive from the first mirror that delivers it, unless it is there with the right checksum.
+    """Download an archive from the first mirror that delivers it, unless the file exists with the right checksum.
 
     Raises:
         PointsetError: no mirror delivers it (with the reason for each), or the disk is full or read-only.
@@ -69,9 +69,9 @@ def download(card: Card, archive: Path, *, progress: bool = True) -> Path:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack an archive to `folder`, or only the folder of that name in the archive; leave nothing after an error.
+    """Unpack an archive, or only its folder of this name if it has one, to `folder`. After an error, no file is left.
 
-    zipfile and tarfile refuse or ignore devices, and paths and links that lead out of the folder.
+    zipfile and tarfile refuse or ignore devices, and also paths and links that lead out of the folder.
     """
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)

@@ -24,7 +24,7 @@ COLUMNS = {
 TABLE_SUFFIXES = (".csv", ".tsv")
 SEPARATORS = ",;\t"
 Cells = dict[str, str]
-"""Cells of a row by the name of their column, one of `COLUMNS`."""
+"""Cells of one row, by column (a key of `COLUMNS`)."""
 
 
 def is_table(text: str) -> bool:
@@ -69,9 +69,9 @@ def rows_by_file(
 ) -> dict[str, Cells]:
     """Read a table, and return the cells of each file that has a row.
 
-    A row names a file by its path, relative to the folder, to the folder of the table or to the parent folder, or by
-    its name alone if that is unique. The suffix may be missing, and slashes may be backslashes. Without a header, the
-    first column is the file and the second is `wanted`.
+    A row names a file by its path or, if that is unique, by its name alone. Paths are relative to the folder, to its
+    parent folder or to the folder of the table. The suffix may be missing, and slashes may be backslashes. Without a
+    header, the first column is the file and the second is `wanted`.
 
     Args:
         option: name of the option, for messages.
@@ -79,7 +79,8 @@ def rows_by_file(
         folder: the folder of the data.
         names: paths of files, relative to the folder.
         wanted: name of the column that the table must have in addition to the files.
-        complete: `names` are all files, so warn of rows without a file, and raise an error if no row has one.
+        complete: True if `names` are all files. Rows without a file then give a warning, or an error if no row has a
+            file.
 
     Raises:
         PointsetError: the table cannot be read, lacks a column, names no file, or has two different rows for one file.

@@ -41,9 +41,9 @@ from pointset.errors import REPEATED, PointsetError, counted, one_line, quoted
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 LABELED_DEPTH = 8
-"""Levels of subfolders that are scanned in a folder with a table of labels."""
+"""Levels of subfolders that are scanned if there is a table of labels."""
 EXAMINED = 4
-"""Number of PLY, OBJ or OFF files that are read to find a mesh: one file without faces may be a damaged mesh."""
+"""Number of PLY, OBJ or OFF files that are read to see if they are meshes. A damaged mesh may have no faces."""
 SHAPE_TYPES = (
     f"meshes of type {', '.join(sorted(MESH_SUFFIXES))} or point clouds of type {', '.join(sorted(CLOUD_SUFFIXES))}"
 )
@@ -61,16 +61,16 @@ class ShapeFile:
 
     path: Path
     name: str
-    """Path relative to the folder, such as "chair/train/chair_0001.off"; for a single file, the path as given."""
+    """Path relative to the folder, such as "chair/train/chair_0001.off"; for a single file, the user's path."""
     true_class: str = ""
     """Class according to its folder or a table; empty if unknown."""
     label: int = -1
     """Index of the class in the dataset; -1 outside a dataset."""
     split: str = ""
     group: str = ""
-    """Name of the group, if groups are given."""
+    """Name of the group; empty without groups."""
     is_left_out: bool = False
-    """True if the table `without` names the file."""
+    """True if the table of the option `without` names the file."""
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ class _Assignment(NamedTuple):
     split_of: dict[str, str]
     """Empty if shapes are split by a hash."""
     group_of: dict[str, str]
-    """Empty if no groups are given."""
+    """Empty if there are no groups."""
     rule: str
 
 
 def label_rows(folder: Path, *, seed: int = 0, labels: str | None = None) -> list[dict[str, str]]:
-    """Return rows of a table for `labels`: the files of a folder with labels, splits and, if there are any, groups."""
+    """Return the rows of a table for the option `labels`: each file of a folder, its label, split and any group."""
     if is_released(folder):
         raise PointsetError(f"{folder} is a release, with labels in its files: a table of labels is for other folders")
     splits = list_folder(folder, seed=seed, labels=labels).splits.values()
@@ -138,16 +138,16 @@ def list_folder(
     such as Training, 1_train, trn, eval or dev. Any other folder inside a class is one object: its files are a group.
 
     Without folders of splits, shapes are split by lists next to the class folders, such as modelnet40_train.txt and
-    modelnet40_test.txt. Without lists, the files of each class are ordered by a hash of (`seed`, name): the first
-    fifth, rounded but at least one, is "test", and the others are "train". A class of one shape is "train". This split
-    is the same on any machine, and a new file changes the split of few others. If there are groups, each whole group is
+    modelnet40_test.txt. Without lists, the files of each class are ordered by a hash of (`seed`, name): the first fifth
+    (rounded, at least one file) is "test", and the others are "train". A class of one shape is "train". This split is
+    the same on any machine. A new file changes the split of few other files. If there are groups, each whole group is
     assigned to a split, by a hash of its name.
 
     Args:
         folder: the folder.
         seed: seed of the split by a hash.
         groups: see `DataOptions.groups`.
-        labels: a table of files and labels, which may have splits and groups; the folder may then have any layout.
+        labels: a table of files and labels, which may have splits and groups. With it, the folder may have any layout.
         without: a table of files to leave out.
 
     Warns:
@@ -183,7 +183,7 @@ def list_folder(
 
 
 def natural_order(names: Iterable[str]) -> list[str]:
-    """Sort class names; numbers, also those within names, are sorted by value, so that 2 comes before 10."""
+    """Sort class names. Numbers in names are sorted by value, so that 2 comes before 10."""
     if all(map(_NUMBER.fullmatch, names := sorted(names))):
         return sorted(names, key=float)
     parts = {name: re.split(r"(\d+)", name) for name in names}
@@ -193,9 +193,9 @@ def natural_order(names: Iterable[str]) -> list[str]:
 def groups_of(
     groups: str, names: Sequence[str], folder: Path, needed: Collection[str], *, complete: bool = True
 ) -> dict[str, str]:
-    """Return the group of each file, see `DataOptions.groups`; a file without one is a group by itself.
+    """Return the group of each file; see `DataOptions.groups`. A file without a group is a group by itself.
 
-    With `complete`, the names are those of all files, so a warning lists the rows of a table without a file.
+    With `complete`, `names` are all files, so a warning lists the rows of a table that name no file.
 
     Raises:
         PointsetError: `groups` cannot be used, or a file of `needed` has no group.
@@ -249,9 +249,9 @@ def _by_folders(tree: FileTree) -> _Assignment:
 
 
 def _layout_of(tree: FileTree) -> str:
-    """Return the layout of a folder; raise a PointsetError if it is unknown, or if the shapes of a class are too deep.
+    """Return the layout of a folder; raise a PointsetError if it is unknown, or if shapes are nested too deeply.
 
-    Folders in a class that are not named like splits are objects: class/object/file. Empty classes are noted.
+    A folder in a class is an object (class/object/file) unless it is named like a split. A warning lists empty classes.
     """
     tops = [folder for folder in tree.folders if "/" not in folder]
     loose = sum("/" not in name for name in tree.files) + len(tree.beside) * (not tops)
@@ -288,7 +288,7 @@ def _skipped(tree: FileTree, *folders: Path) -> str:
 
 
 def _kind_of_files(tree: FileTree) -> FileKind:
-    """Return the kind of all files by their suffixes; of PLY, OBJ and OFF files, the first `EXAMINED` are read."""
+    """Return the kind of all files by suffix. If a suffix has two kinds, `EXAMINED` files are read."""
     first_of: dict[FileKind, Path] = {}
     for suffix in sorted({suffix_of(name) for name in tree.files}):
         paths = [path for name, path in tree.files.items() if suffix_of(name) == suffix]

@@ -1,4 +1,4 @@
-"""Find the folder of all datasets and caches, and the folder of a dataset by its name."""
+"""Find the folder of all datasets and caches, and the folder of a named dataset."""
 
 import os
 import tempfile
@@ -55,8 +55,8 @@ def check_against_card(
 ) -> None:
     """Raise a PointsetError unless classes and number of shapes are those of the card, so that results are comparable.
 
-    The card gives the number of shapes of the first variant, or of every variant if there is only a test split. It is
-    not compared for other variants, or if `shapes` is None.
+    The card gives the number of shapes of the first variant, or of every variant if there is only a test split. The
+    number is not compared for other variants, or if `shapes` is None.
     """
     if card is None:
         return
@@ -71,7 +71,7 @@ def check_against_card(
 
 
 def require_classes(present: Sequence[str], wanted: Sequence[str], name: str, than: str, remedy: str) -> None:
-    """Raise a PointsetError unless the classes present are the wanted ones, in the same order."""
+    """Raise a PointsetError unless the classes `present` and `wanted` are the same, in the same order."""
     if list(present) != list(wanted):
         sides = {"missing": {*wanted} - {*present}, "unknown": {*present} - {*wanted}}
         differences = [
@@ -83,7 +83,7 @@ def require_classes(present: Sequence[str], wanted: Sequence[str], name: str, th
 
 def _card_folder(card: Card, progress: bool) -> Path:
     parent = home() / "datasets"
-    if card.kind == "generated":  # by one process, for which others wait
+    if card.kind == "generated":  # by one process; the others wait
         if not is_current(folder := parent / card.name):
             make_folder(parent)
             with locked(parent / f"{card.name}.lock"):
@@ -101,6 +101,6 @@ def _card_folder(card: Card, progress: bool) -> Path:
 
 
 def present_folder(card: Card) -> Path | None:
-    """Return the folder with a card's data, named like the card or like the folder in its archive, or None."""
+    """Return the folder with a card's data, or None. Its name is that of the card or of the folder in the archive."""
     folders = [home() / "datasets" / name for name in (card.name, card.folder)]
     return next((folder for folder in folders if folder.is_dir() and any(folder.iterdir())), None)

@@ -1,8 +1,8 @@
-"""Read point clouds as they were released: ModelNet40's HDF5 files, ScanObjectNN and ModelNet40-C.
+"""Read datasets in their authors' file layouts: ModelNet40's HDF5 files, ScanObjectNN and ModelNet40-C.
 
-The folder of ModelNet40's release holds `shape_names.txt` (one class per line), `train_files.txt` and `test_files.txt`,
-and the HDF5 files named in these two lists, each with `data` float [N, P, 3] and `label` [N, 1]. The lists give paths
-on the authors' machine; their folders are ignored.
+The folder of ModelNet40 holds `shape_names.txt` (one class per line), the lists `train_files.txt` and `test_files.txt`,
+and the HDF5 files in these lists, each with `data` float [N, P, 3] and `label` [N, 1]. Of the paths in the lists, which
+are those on the authors' machine, only the file names are used.
 """
 
 import warnings
@@ -35,16 +35,16 @@ SCANS |= {"OBJ_BG": ("main_split", ""), "OBJ_ONLY": ("main_split_nobg", "")}
 SCANS |= {f"{name}_nobg": ("main_split_nobg", ending) for name, ending in _MOVED.items()}
 SCAN_SPLITS = {"train": "training", "test": "test"}
 LABELS = "label.npy"
-"""File of the labels of ModelNet40-C (Sun et al., arXiv 2201.12296); its points are data_CORRUPTION_SEVERITY.npy."""
+"""File of the labels of ModelNet40-C (Sun et al., arXiv 2201.12296); points are in data_CORRUPTION_SEVERITY.npy."""
 
 
 def is_released(folder: Path) -> bool:
-    """Return True if a folder holds point clouds in a known released layout."""
+    """Return True if a folder has the file layout of one of these datasets."""
     return bool(_release(folder))
 
 
 def _release(folder: Path) -> str:
-    """Return the name of the card whose layout a folder has; empty for other folders."""
+    """Return the name of the dataset whose file layout a folder has; empty for other folders."""
     if any(any(folder.glob(f"{inside}main_split*/*_objectdataset*.h5")) for inside in ("", "h5_files/")):
         return "scanobjectnn"
     if (folder / LABELS).is_file() and any(folder.glob("data_*_*.npy")):
@@ -53,11 +53,11 @@ def _release(folder: Path) -> str:
 
 
 def read_released(folder: Path, split: str, variant: str | None = None, *, on_error: str = "raise") -> PointCache:
-    """Read one split of a released dataset, in one of its variants.
+    """Read one split, in one variant, of a dataset in its authors' file layout.
 
-    Clouds are named by file and row, such as "ply_data_train0/17". The variants of ScanObjectNN are the keys of `SCANS`
-    (default: the first). ModelNet40-C has only the split "test"; its variants are "original", and corruptions with
-    their severity, such as "gaussian_3". `on_error` "skip" leaves out clouds with numbers that are not finite.
+    Clouds are named by file and index, such as "ply_data_train0/17". The variants of ScanObjectNN are the keys of
+    `SCANS` (default: the first). ModelNet40-C has only the split "test". Its variants are "original", and corruptions
+    with a severity, such as "gaussian_3". `on_error="skip"` leaves out clouds with numbers that are not finite.
     """
     classes, files = _classes_and_files(folder, split, variant)
     points, labels, names, failures = list[NDArray[Any]](), list[NDArray[Any]](), list[str](), dict[str, str]()
@@ -93,7 +93,7 @@ def released_labels(folder: Path, split: str, variant: str | None = None) -> NDA
 
 
 def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[list[str], dict[Path, str]]:
-    """Return the classes, and the first part of the shapes' names for each file of one split and variant."""
+    """Return the classes and, by file of one split and variant, the first part of the names of its shapes."""
     if (release := _release(folder)) != "modelnet40-hdf5":
         variant, path = _file_of_variant(folder, split, variant, load_card(release))
         return list(load_card(release).classes), {path: f"{variant}/{path.stem}" if path.suffix == ".h5" else "test"}
@@ -117,7 +117,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _file_of_variant(folder: Path, split: str, variant: str | None, card: Card) -> tuple[str, Path]:
-    """Return the name and the file of a variant; None is the first variant of ScanObjectNN."""
+    """Return the name and the file of a variant; None means the first variant of ScanObjectNN."""
     if split not in card.splits:
         raise PointsetError(f"{card.title} has no split {quoted(split)}: it has {' and '.join(card.splits)}")
     if card.name == "scanobjectnn":
@@ -155,7 +155,7 @@ def _read_labels(path: Path) -> NDArray[np.int64]:
 
 
 def _require_indices(path: Path, labels: NDArray[np.int64], classes: int) -> None:
-    """Require labels from 0 to `classes` - 1: if they were counted from 1, each would mean the next class."""
+    """Require labels from 0 to `classes` - 1: labels that are counted from 1 would all mean the next class."""
     if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
         found = f"found {labels.min()} to {labels.max()}"
         raise PointsetError(f"{path}: labels of {classes} classes must be counted from 0 to {classes - 1}, {found}")
@@ -172,6 +172,6 @@ def _read_array(path: Path, key: str) -> NDArray[Any]:
             return np.asarray(file[key])
     except FileNotFoundError as error:
         raise PointsetError(f"{path} is missing: unpack the release again") from error
-    except Exception as error:  # numpy and h5py fail in a different way for each kind of damage
+    except Exception as error:  # numpy and h5py raise a different error for each kind of damage
         reason = one_line(error, REPEATED) or type(error).__name__
         raise PointsetError(f"{path} cannot be read ({reason}): unpack the release again") from error

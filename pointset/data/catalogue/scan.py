@@ -26,7 +26,7 @@ COPIES = "of shapes that are there in another format (each shape counts once)"
 
 @dataclass
 class FileTree:
-    """The shape files in a folder, by paths relative to it, such as "chair/train/1.off", in Unicode's NFC form."""
+    """The shape files in a folder, by relative path in Unicode's NFC form, such as "chair/train/1.off"."""
 
     path: Path
     files: dict[str, Path] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class FileTree:
         self.notes += [(reason, self.files.pop(name)) for name in names]
 
     def skipped(self, *folders: Path) -> dict[str, str]:
-        """Return a text for each reason to skip files in these folders: their number, the reason and the first file."""
+        """Return a text for each reason to skip files in these folders, with the number of files and the first file."""
         by_reason: dict[str, list[Path]] = defaultdict(list)
         for reason, path in self.notes:
             if any(path.is_relative_to(folder) for folder in folders or (self.path,)):
@@ -125,7 +125,7 @@ def leave_out_notes(tree: FileTree) -> None:
 
 
 def leave_out_copies(tree: FileTree) -> None:
-    """Of files whose names differ only in their suffix, keep one: a mesh before a cloud, else the first by name."""
+    """Of files whose names differ only in the suffix, keep one: the first mesh by name, or else the first cloud."""
     kept: dict[str, str] = {}
     for name in sorted(tree.files, key=lambda name: (suffix_of(name) not in MESH_SUFFIXES, name)):
         kept.setdefault(name.rpartition(".")[0], name)

@@ -42,7 +42,7 @@ def splits_by_folder(tree: FileTree, folders: dict[str, str]) -> dict[str, str]:
 
 
 def splits_by_hash(class_of: Mapping[str, str], group_of: Mapping[str, str], seed: int) -> dict[str, str]:
-    """Return the split of each shape by a hash of its group or, without groups, its name; a fifth per class is test."""
+    """Return the split of each shape by a hash of its group or, without groups, its name. A fifth per class is test."""
     groups = [group_of.get(name, name) for name in class_of]
     digests = [sha256(f"{seed}/{group}".encode()).digest() for group in groups]
     order = sorted(range(len(groups)), key=digests.__getitem__)
@@ -51,9 +51,9 @@ def splits_by_hash(class_of: Mapping[str, str], group_of: Mapping[str, str], see
 
 
 def splits_by_lists(tree: FileTree) -> tuple[str, dict[str, str]]:
-    """Return the split of each file by lists beside the folders, such as modelnet40_train.txt and modelnet40_test.txt.
+    """Return the split of each file by lists next to the folders, such as modelnet40_train.txt and modelnet40_test.txt.
 
-    If there are several pairs of lists, the pair that names the most files is used, if it names more than half of all.
+    Of several pairs of lists, the pair that names the most files is used. It must name more than half of all files.
 
     Returns:
         The names of the two lists, and the splits by file; both are empty if no lists are used.

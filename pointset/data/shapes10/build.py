@@ -21,9 +21,9 @@ KINDS: dict[str, Callable[[Generator], list[Solid]]] = {
     function.__name__: function for function in (bench, bookshelf, chair, desk, dresser, lamp, mug, stool, table, vase)
 }
 GENERATOR_VERSION = 2
-"""Version of the generator; increased whenever a seed gives other meshes."""
+"""Version of the generator. It is increased whenever the meshes of a seed change."""
 MARKER = "shapes10.json"
-"""File with the generator's version; it is written last, and so marks a complete folder."""
+"""File with the generator's version. It is written last, so a folder that has it is complete."""
 
 
 def make_shape(kind: str, split: str, number: int, seed: int = 0) -> Mesh:
@@ -53,8 +53,8 @@ def is_current(folder: Path) -> bool:
 def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int = 30, progress: bool = True) -> None:
     """Write the dataset as `kind/split/kind_0001.off` unless it exists; the same seed gives the same bytes.
 
-    `train` and `test` are numbers of shapes per kind. Files are numbered on from train to test, as in ModelNet. A
-    PointsetError is raised if the folder holds anything else, such as the dataset of another version.
+    `train` and `test` are numbers of shapes per kind. Test files are numbered on from the last training file, as in
+    ModelNet. A PointsetError is raised if the folder holds anything else, such as the dataset of another version.
     """
     if is_current(folder):
         return
@@ -77,7 +77,8 @@ def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int =
 def _with_defects(parts: list[Solid], rng: Generator) -> Mesh:
     """Join the parts of an object, the body first, into a mesh with defects, rotated and scaled.
 
-    Random defects are: one or two of at least five parts missing, parts tilted and shifted, a hole around one point.
+    Defects occur at random: one or two of at least five parts are missing, parts are tilted and shifted, or there is a
+    hole around a point.
     """
     from trimesh.transformations import rotation_matrix
     from trimesh.util import append_faces

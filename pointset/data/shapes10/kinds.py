@@ -1,7 +1,7 @@
 """The ten kinds of objects; each function returns a random object as a list of solids, the body first.
 
-Some kinds are similar on purpose. Stools and side tables, benches and coffee tables, desks with one drawer and tables,
-or dressers and bookshelves with doors differ only in their proportions and in one or two solids.
+Some kinds are similar on purpose. Some differ only in their proportions and in one or two solids: stools and side
+tables, benches and coffee tables, desks with one drawer and tables, dressers and bookshelves with doors.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from pointset.data.shapes10.solids import Solid, board, disc, legs, panels, pede
 
 
 def chair(rng: Generator) -> list[Solid]:
-    """Return a seat with a back (slab, slats, ladder or bar), some with arms, on legs, a sled or a pedestal."""
+    """Return a seat on legs, a sled or a pedestal, with a back (slab, slats, ladder or bar), sometimes with arms."""
     width, depth, height = rng.uniform(0.4, 0.6), rng.uniform(0.38, 0.55), rng.uniform(0.36, 0.5)
     thickness = rng.uniform(0.02, 0.1)
     parts = [_top(rng, width, depth, thickness, height, round_share=0.15)]
@@ -62,7 +62,7 @@ def arms(rng: Generator, width: float, depth: float, z: float) -> list[Solid]:
 
 
 def stool(rng: Generator) -> list[Solid]:
-    """Return a small seat without a back, up to the height of a bar stool, some with a low rim at the rear."""
+    """Return a small seat without a back, at most as high as a bar stool, sometimes with a low rim at the rear."""
     size, height = rng.uniform(0.26, 0.42), rng.uniform(0.32, 0.78)
     depth = size * rng.uniform(0.75, 1.0)
     thickness = rng.uniform(0.02, 0.12)
@@ -79,7 +79,7 @@ def stool(rng: Generator) -> list[Solid]:
 
 
 def table(rng: Generator) -> list[Solid]:
-    """Return a dining, coffee or side table, some with an apron or a lower shelf."""
+    """Return a dining, coffee or side table, sometimes with an apron or a lower shelf."""
     width, depth, height = _table_size(rng)
     thickness = rng.uniform(0.015, 0.06)
     parts = [_top(rng, width, depth, thickness, height, round_share=0.35)]
@@ -104,7 +104,7 @@ def _table_size(rng: Generator) -> tuple[float, float, float]:
 
 
 def desk(rng: Generator) -> list[Solid]:
-    """Return a desk top with drawers or panels below, often a panel before the knees, some with shelves on top."""
+    """Return a desk top on drawers or panels, often with a panel before the knees, sometimes with shelves on top."""
     width, depth, height = rng.uniform(1.0, 1.8), rng.uniform(0.5, 0.85), rng.uniform(0.68, 0.78)
     thickness = rng.uniform(0.02, 0.05)
     parts = [board(width, depth, thickness, z=height)]
@@ -133,7 +133,7 @@ def desk(rng: Generator) -> list[Solid]:
 
 
 def bench(rng: Generator) -> list[Solid]:
-    """Return a long seat of one board or of slats; half of the benches have a back, half of these also arms."""
+    """Return a long seat of one board or of slats. Half of the benches have a back, and half of these have arms."""
     width, depth, height = rng.uniform(0.95, 1.8), rng.uniform(0.28, 0.5), rng.uniform(0.36, 0.5)
     thickness = rng.uniform(0.02, 0.07)
     if rng.random() < 0.4:
@@ -152,7 +152,7 @@ def bench(rng: Generator) -> list[Solid]:
 
 
 def bookshelf(rng: Generator) -> list[Solid]:
-    """Return shelves between two sides, some with a back, books, or a door below."""
+    """Return shelves between two sides, sometimes with a back, books, or a door below."""
     width, depth, height = rng.uniform(0.5, 1.3), rng.uniform(0.22, 0.42), rng.uniform(0.8, 2.0)
     foot = rng.uniform(0.02, 0.15) if rng.random() < 0.5 else 0.0
     parts = _case(rng, width, depth, height, z=foot)
@@ -164,7 +164,7 @@ def bookshelf(rng: Generator) -> list[Solid]:
 
 
 def dresser(rng: Generator) -> list[Solid]:
-    """Return a chest with rows of drawers on short feet or a plinth, some with a mirror."""
+    """Return a chest with rows of drawers on short feet or a plinth, sometimes with a mirror."""
     width, depth, height = rng.uniform(0.6, 1.5), rng.uniform(0.35, 0.55), rng.uniform(0.6, 1.25)
     foot = rng.uniform(0.04, 0.2)
     parts = _drawers(rng, width, depth, height, 0.0, foot, columns=int(rng.integers(1, 4)))
@@ -181,7 +181,7 @@ def dresser(rng: Generator) -> list[Solid]:
 
 
 def lamp(rng: Generator) -> list[Solid]:
-    """Return a foot, a stem and a shade: a table lamp, a floor lamp, or a lamp with a jointed arm."""
+    """Return a table lamp, a floor lamp or a lamp with a jointed arm, made of a foot, a stem and a shade."""
     form = rng.choice(["table", "floor", "arm"], p=[0.45, 0.3, 0.25])
     height = {"table": rng.uniform(0.3, 0.6), "floor": rng.uniform(1.1, 1.7), "arm": rng.uniform(0.35, 0.6)}[form]
     reach = rng.uniform(0.08, 0.16) * (1.5 if form == "floor" else 1.0)
@@ -203,7 +203,7 @@ def lamp(rng: Generator) -> list[Solid]:
 
 
 def mug(rng: Generator) -> list[Solid]:
-    """Return an open cup with a wall, most with one handle, some with a saucer."""
+    """Return an open cup with a wall, usually with one handle, sometimes with a saucer."""
     radius, height = rng.uniform(0.032, 0.055), rng.uniform(0.065, 0.13)
     foot, waist = radius * rng.uniform(0.65, 1.05), radius * rng.uniform(0.85, 1.12)
     radii, levels = [foot, waist, radius], [0.0, height * rng.uniform(0.3, 0.7), height]
@@ -216,7 +216,7 @@ def mug(rng: Generator) -> list[Solid]:
 
 
 def vase(rng: Generator) -> list[Solid]:
-    """Return a solid of revolution with a belly, a neck and a lip, some with handles."""
+    """Return a solid of revolution with a belly, a neck and a lip, sometimes with handles."""
     height = rng.uniform(0.14, 0.4)
     belly = height * rng.uniform(0.16, 0.38)
     foot, neck = belly * rng.uniform(0.4, 0.95), belly * rng.uniform(0.25, 0.9)
@@ -251,7 +251,7 @@ def _top(rng: Generator, width: float, depth: float, thickness: float, z: float,
 
 
 def _case(rng: Generator, width: float, depth: float, height: float, y: float = 0.0, z: float = 0.0) -> list[Solid]:
-    """Return two sides with shelves between them, some with a back, a divider and books."""
+    """Return two sides with shelves between them, sometimes with a back, a divider and books."""
     thickness = rng.uniform(0.015, 0.035)
     shelves = int(rng.integers(2, max(3, int(height / 0.26)) + 1))
     levels = z + (height - thickness) * np.arange(shelves + 1) / shelves

@@ -1,6 +1,6 @@
 """The solids of which all objects of shapes10 consist, and the supports of furniture.
 
-Lengths are in metres, and z is up. A solid is a trimesh; an object is a list of solids, joined only at the end.
+Lengths are in metres, and z is up. A solid is a trimesh. An object is a list of solids, which are joined at the end.
 """
 
 import itertools
@@ -12,7 +12,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 Solid = Any
-"""A trimesh."""
+"""A `trimesh.Trimesh`."""
 SECTIONS = 20
 """Number of corners of a round cross-section, which looks round at 1,000 points."""
 STYLES = ("legs", "round legs", "splayed", "panels", "sled", "pedestal")
@@ -68,7 +68,7 @@ def support(rng: Generator, width: float, depth: float, height: float, styles: t
 def legs(
     rng: Generator, width: float, depth: float, height: float, square: bool, splay: float, count: int = 4
 ) -> list[Solid]:
-    """Return four legs at the corners, or another `count` of legs on an ellipse; some are joined by stretchers."""
+    """Return four legs at the corners, or another `count` of legs on an ellipse, sometimes joined by stretchers."""
     radius = rng.uniform(0.012, 0.04) * (0.6 + 0.4 * max(width, depth))
     inset = radius + rng.uniform(0.0, 0.08) * min(width, depth)
     x, y = width / 2 - inset, depth / 2 - inset
@@ -88,7 +88,7 @@ def legs(
 
 
 def panels(rng: Generator, width: float, depth: float, height: float) -> list[Solid]:
-    """Return two upright boards, some joined by a rail."""
+    """Return two upright boards, sometimes joined by a rail."""
     thickness = rng.uniform(0.02, 0.06)
     x = width / 2 - thickness / 2 - rng.uniform(0.0, 0.12) * width
     parts = [board(thickness, depth * rng.uniform(0.7, 1.0), height, side * x) for side in (-1, 1)]
