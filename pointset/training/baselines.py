@@ -1,4 +1,4 @@
-"""Fit baselines to the feature vectors of all training shapes, with a temperature from out-of-fold logits."""
+"""Fitting of baselines to the feature vectors of all training shapes, with a temperature from out-of-fold logits."""
 
 import time
 from pathlib import Path
@@ -23,7 +23,7 @@ from pointset.training.out_of_fold import FOLDS, out_of_fold_temperature
 from pointset.training.recipe import Recipe
 
 FEW_SHAPES = 2000
-"""Maximum number of shapes for which the temperature is fitted on all folds; with more shapes, one fold is used."""
+"""Maximum number of shapes for which the temperature is fitted on all folds. With more shapes, one fold is used."""
 
 
 def baseline_of(model: nn.Module) -> Baseline | None:
@@ -33,13 +33,13 @@ def baseline_of(model: nn.Module) -> Baseline | None:
 
 
 def set_pose(baseline: Baseline, train: PointSets) -> None:
-    """Set the baseline's rotation to Z up, and the half turns that the normalisation of the sets does not fix."""
+    """Set the baseline's rotation to Z up, and the half turns that the normalisation of the sets leaves open."""
     baseline.turn = torch.tensor(UP_TO_Z[train.up])
     baseline.views = half_turns(train.options.normalize, train.up)
 
 
 def extract_rows(baseline: Baseline, sets: PointSets, progress: bool) -> list[Tensor]:
-    """Return the feature vectors of all shapes: a block [N, views, width] for each feature extractor."""
+    """Return the feature vectors of all shapes: one block [N, views, width] per feature extractor."""
     sets = sets.with_local_features(baseline.local_features)
     batches = fixed_batches(sets, 64)
     shown = followed(batches, "computing features", "shape", len(sets), show=progress, size=lambda one: len(one.labels))
@@ -59,8 +59,9 @@ def fit_head(
 ) -> Tensor:
     """Fit the head to the feature vectors of all shapes, with a temperature from out-of-fold logits.
 
-    The temperature is 1 if the out-of-fold logits are not better than chance. Returns the out-of-fold logits
-    [N, classes] at this temperature. Shapes without a fold have NaN, and so have those of folds `most`, `most` + 1, ...
+    The temperature is 1 if the out-of-fold logits are not better than chance. Returns the out-of-fold logits [N,
+    classes] at this temperature. The logits of shapes without a fold, and of shapes in the folds `most`, `most` + 1,
+    ..., are NaN.
     """
     head = baseline.head
     head.temperature = torch.ones(())
@@ -79,14 +80,14 @@ def fit_head(
 def extract_and_fit(
     baseline: Baseline, train: PointSets, folds: NDArray[np.int64], groups: Groups, most: int, progress: bool
 ) -> tuple[Tensor, list[Tensor]]:
-    """Fit a baseline to the fixed subsets of shapes; return out-of-fold logits and feature vectors (see `fit_head`)."""
+    """Fit a baseline to the fixed subsets of shapes. Return out-of-fold logits and feature vectors (see `fit_head`)."""
     set_pose(baseline, train)
     blocks = extract_rows(baseline, train, progress)
     return fit_head(baseline, blocks, train.labels, folds, groups, most, progress), blocks
 
 
 def fit_rows(baseline: Baseline, train: PointSets, seed: int, progress: bool) -> EpochRow:
-    """Fit a baseline to the fixed subsets of all training shapes; return the row of its history."""
+    """Fit a baseline to the fixed subsets of all training shapes, and return the only row of its history."""
     began, busy = time.perf_counter(), time.process_time()
     groups, most = train.grouping.groups, FOLDS if len(train) <= FEW_SHAPES else 1
     folds = assign_folds(groups, train.labels.tolist(), seed, FOLDS)
@@ -105,7 +106,7 @@ def fit_rows(baseline: Baseline, train: PointSets, seed: int, progress: bool) ->
 def fit_baseline(
     model: Any, train: PointSets, recipe: Recipe, seed: int, run: str | Path | None, progress: bool
 ) -> Fitted:
-    """Fit the baseline `model.model`, or load it from its finished run. Its history has one row."""
+    """Fit the baseline `model.model`, or load it from its finished run. The history has one row."""
     if run is None:
         return make_fitted(model, [fit_rows(model.model, train, seed, progress)], recipe)
     folder = RunFolder(Path(run))

@@ -1,4 +1,4 @@
-"""The result of a training, and the folder of a run, whose files are complete at any time, also after a kill.
+"""The result of a training, and the folder of a run. Files in the folder are complete at any time, also after a kill.
 
     run.json            the description of the run: model, recipe, data, versions (written first)
     history.jsonl       one line per finished epoch
@@ -42,23 +42,23 @@ CHECKPOINT = "checkpoint.pt"
 DECISIVE = ("model", "data", "recipe", "seed", "loss", "optimizer", "validation", "frozen", "initial_weights")
 """Keys of run.json that must be equal when a run is resumed. Other keys are information."""
 Callback = Callable[[EpochRow], object]
-"""A function that is called with each row of the history. If it returns True, the run stops."""
+"""A function that is called with each row of the history. If the function returns True, the run stops."""
 
 
 @dataclass
 class Checkpoint:
-    """State of a training run before the first epoch or after any epoch."""
+    """The state of a training run before the first epoch or after any epoch."""
 
     weights: Weights
     optimizer: dict[str, Any]
     history: list[EpochRow] = field(default_factory=list)
     best: Weights | None = None
-    """Weights with the best validation accuracy so far; None without early stopping."""
+    """The weights with the best validation accuracy so far, or None without early stopping."""
     finished: bool = False
     """True if the training is complete."""
 
     def as_bytes(self) -> bytes:
-        """Return the state as the content of a file, for `of`."""
+        """Return the state as the content of a file, from which `of` restores it."""
         content = io.BytesIO()
         torch.save(vars(self) | {"history": json.dumps(self.history)}, content)
         return content.getvalue()
@@ -70,13 +70,13 @@ class Checkpoint:
         return cls(**state | {"history": _checked(json.loads(state["history"]))})
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer, source: str = "the checkpoint") -> None:
-        """Set a model and its optimizer to this state; `source` is the name of the state in messages."""
+        """Set a model and its optimizer to this state. Messages name the state as `source`."""
         load_weights(model, self.weights, source)
         optimizer.load_state_dict(self.optimizer)
 
 
 class RunFolder:
-    """The folder of one run; see the docstring of the module for its files."""
+    """The folder of one run. The docstring of the module lists the files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -97,7 +97,7 @@ class RunFolder:
                 "another folder"
             )
         if self.finished and description.get("initial_weights") == weight_number(self.weights()):
-            # The model has the weights of this run, for example if a cell of a notebook is run again.
+            # The model has the weights of this run, for example after a notebook cell was run again.
             description = description | {"initial_weights": self.description().get("initial_weights")}
         write_or_compare(file, description, DECISIVE, "run")
 
@@ -128,10 +128,10 @@ class RunFolder:
         return make_fitted(model, self.history(), recipe)
 
     def enter(self, description: dict[str, Any], begun: Checkpoint) -> Checkpoint:
-        """Write or compare run.json, and return the state of the run; `begun` is the state before the first step."""
+        """Write or compare run.json, and return the state of the run. `begun` is the state before the first step."""
         self.describe(description)
         if self.finished:
-            self._checkpoint.unlink(missing_ok=True)  # left if a process was killed while it finished the run
+            self._checkpoint.unlink(missing_ok=True)  # left over if the process was killed while it finished the run
             return replace(begun, weights=self.weights(), history=self.history(), finished=True)
         return self.load() or begun
 
@@ -170,7 +170,7 @@ class RunFolder:
 
 
 def _checked(rows: Any) -> list[EpochRow]:
-    """Return the rows of a history; an error unless all values are numbers and the epochs are 1, 2, ..."""
+    """Return the rows of a history. PointsetError unless all values are numbers and the epochs are 1, 2, ..."""
     history = msgspec.convert(rows, list[dict[str, float | bool]])
     if [row.get("epoch") for row in history] != [*range(1, len(history) + 1)]:
         raise ValueError("its lines are not those of epochs 1, 2, ...")
@@ -182,13 +182,14 @@ class Fitted:
     """The result of a training."""
 
     model: nn.Module
-    """The given model, now trained, in evaluation mode."""
+    """The model that was passed to `fit`, now trained, in evaluation mode."""
     history: list[EpochRow]
-    """One row per epoch: epoch, loss, accuracy, learning_rate, seconds (wall time of data loading and training, without
-    validation), processor_seconds (CPU time, on a CPU only), and validation_accuracy if there is a validation split.
-    If a callback ended the run, `stopped` is True in the last row."""
+    """One row per epoch with `epoch`, `loss`, `accuracy`, `learning_rate`, `seconds` (wall time of data loading and
+    training, without validation), `processor_seconds` (CPU time, only on a CPU), and `validation_accuracy` (with a
+    validation split). If a callback ended the run, `stopped` is True in the last row."""
     best_epoch: int
-    """The epoch whose weights the model has: the last, or with early stopping that of the best validation accuracy."""
+    """The epoch whose weights the model has: the last one or, with early stopping, the one of best validation
+    accuracy."""
 
     def __repr__(self) -> str:
         """Return one line with the model, the number of epochs and the last accuracies."""
@@ -205,24 +206,24 @@ class Fitted:
 
     @property
     def work(self) -> float:
-        """Return the CPU time of all epochs in seconds, or on a GPU their wall time."""
+        """Return the CPU time of all epochs in seconds. For a training on a GPU, return the wall time."""
         return float(sum(row["processor_seconds" if "processor_seconds" in row else "seconds"] for row in self.history))
 
 
 def make_fitted(model: nn.Module, history: list[EpochRow], recipe: Recipe) -> Fitted:
-    """Make the result of a training, with the model in evaluation mode."""
+    """Return the result of a training, with the model in evaluation mode."""
     kept = len(history) if recipe.patience is None else best_epoch(history)
     return Fitted(model.eval(), history, kept)
 
 
 def best_epoch(history: list[EpochRow]) -> int:
-    """Return the first epoch, counted from 1, of the highest validation accuracy; 0 for an empty history."""
+    """Return the first epoch (counted from 1) with the highest validation accuracy, or 0 for an empty history."""
     scores = [row.get("validation_accuracy", -math.inf) for row in history]
     return scores.index(max(scores)) + 1 if scores else 0
 
 
 def preparation_of(train: PointSets, recipe: Recipe) -> Preparation:
-    """Return the preparation for other shapes; after training on thinned clouds, it warns at fewer points only."""
+    """Return the preparation for other shapes. After training on thinned clouds, it warns at fewer points only."""
     return replace(train.preparation, least=2 * THINNEST) if "thin" in recipe.augment else train.preparation
 
 
@@ -242,7 +243,7 @@ def describe_run(model: nn.Module, train: PointSets, recipe: Recipe, seed: int) 
 
 
 def initial_state(model: nn.Module) -> dict[str, Any]:
-    """Return a description of a model's weights for run.json; a PointsetError if no parameter can be trained."""
+    """Return a description of a model's weights for run.json. PointsetError if no parameter can be trained."""
     frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
     if len(frozen) == len(list(model.parameters())):
         raise PointsetError("all parameters of the model are frozen: set requires_grad of those to train to True")

@@ -26,13 +26,13 @@ from pointset.zoo.classifiers import SetClassifier
 from pointset.zoo.models import create_model, load_model
 
 SHAPE_KINDS = str | Path | Mesh | Cloud
-"""Types that a model prepares itself."""
+"""Types of shapes that a model itself prepares."""
 FILE_POINTS = 1024
 """Number of points of a file from which classical features are computed."""
 
 
 def clouds_of(X: Any) -> Any:
-    """Return an array or a tensor [N, n, d] unchanged; of a list or an object array, a list of its clouds and files."""
+    """Return an array or a tensor [N, n, d] unchanged, and a list or an object array as a list of clouds and files."""
     if isinstance(X, np.ndarray | Tensor) and X.ndim == 3:
         return X
     if not isinstance(X, Sequence | np.ndarray) or isinstance(X, str | bytes) or getattr(X, "ndim", 1) != 1:
@@ -42,7 +42,7 @@ def clouds_of(X: Any) -> Any:
 
 
 def coordinates_of(shape: SHAPE_KINDS, points: int = FILE_POINTS) -> np.ndarray:
-    """Return the coordinates [n, 3] of a file, mesh or cloud in its own unit, with n <= `points`."""
+    """Return the coordinates [n, 3] of a file, mesh or cloud in its original unit, with n <= `points`."""
     return prepare(shape, Preparation(points=points, normalize="none")).raw
 
 
@@ -68,16 +68,16 @@ class CloudEstimator(BaseEstimator):
 
 
 class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CloudEstimator):
-    """Embeddings of a trained model, or classical features, for pipelines: one feature vector per cloud or file.
+    """Embeddings of a trained model, or classical features, for pipelines. Each cloud or file has one feature vector.
 
     Args:
-        model: the folder of a run, or the name of a pretrained model. Or features of the baselines: "features",
+        model: the folder of a run, the name of a pretrained model, or the features of a baseline. These are "features",
             "surface", "embedding" (of four pretrained models), "size" (the log of the root mean square radius of a
-            cloud, on which the other features do not depend), or several of these, such as "features+surface+size".
-        device: see `pointset.fit`.
+            cloud; the other features do not depend on the size), or several, such as "features+surface+size".
+        device: as in `Recipe`.
 
     Attributes:
-        model_: the trained model, or the baseline that computes the features; None for "size" alone.
+        model_: the trained model, or the baseline that computes the features. None for "size" alone.
         n_features_in_: number of values per point.
 
     Example:
@@ -92,7 +92,7 @@ class PointSetEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cloud
         self.model, self.device = model, device
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Load the model; X is not used.
+        """Load the model. X is not used.
 
         Raises:
             InputError: the model does not exist. It is both a PointsetError and a ValueError.

@@ -39,15 +39,15 @@ from pointset.zoo.predicting import predict, prepared_batches
 from pointset.zoo.pretrained import list_pretrained
 
 NESTED: dict[str, type[Recipe | ModelOptions]] = {"recipe": Recipe, "options": ModelOptions}
-"""Parameters whose fields are also parameters, such as recipe__epochs."""
+"""Parameters whose fields are also parameters, such as `recipe__epochs`."""
 
 
 class PointSetClassifier(ClassifierMixin, CloudEstimator):
-    """A classifier of point sets for scikit-learn: a network or a baseline by its name.
+    """A classifier of point sets for scikit-learn: a network or a baseline, selected by name.
 
     X is an array or a tensor [N, n, d], or a list or an object array of N clouds [n_i, d] of different sizes. The first
-    three values of a point are its coordinates, in any unit: the classifier normalises them. y has N labels of any
-    type.
+    three values of a point are its coordinates, in any unit, because the classifier normalises them. y has N labels of
+    any type.
 
     Args:
         model: a name in `list_models()`, such as "isab16-pma"; a baseline, such as "features+surface-svm", which is
@@ -55,21 +55,21 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
             fine-tuned with `transfer_recipe` and the fields of `recipe` that differ from the defaults.
         points: number of points per set. Training draws new points from each cloud in every epoch; predictions use a
             fixed subset. None uses all points.
-        normalize: normalisation of each cloud; see `DataOptions`.
-        device: "auto" uses a GPU if there is one; otherwise a torch device name.
+        normalize: normalisation of each cloud, as in `DataOptions`.
+        device: a torch device name, or "auto", which uses a GPU if there is one.
         random_state: source of the initial weights, of random numbers in training, and of the validation split: a seed,
-            a RandomState, or None for numpy's global one.
+            a RandomState, or None for numpy's global RandomState.
         recipe: how a network is trained. The fields are also parameters, as in `set_params(recipe__epochs=20)` or in a
-            grid. For early stopping, use `Recipe(validation=0.1, patience=10)`.
+            grid search. For early stopping, use `Recipe(validation=0.1, patience=10)`.
         options: how a network is built. The fields are also parameters, such as `options__dim`.
 
-    If other programs use the same cores, set OMP_WAIT_POLICY=PASSIVE before Python starts, so waiting threads sleep.
+    If other programs use the same cores, set OMP_WAIT_POLICY=PASSIVE before Python starts. Waiting threads then sleep.
 
     Attributes:
-        classes_: the sorted labels; the columns of `predict_proba` have the same order.
+        classes_: the sorted labels. The columns of `predict_proba` have the same order.
         n_features_in_: number of values per point.
         model_: the trained model of the zoo, for `attention_maps` and other functions.
-        history_: one row for each epoch; see `Fitted`.
+        history_: one row for each epoch, as in `Fitted.history`.
         n_iter_: number of trained epochs.
 
     Example:
@@ -97,7 +97,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         self.random_state, self.recipe, self.options = random_state, recipe, options
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; `deep` adds the fields of recipe and options, such as recipe__epochs."""
+        """Return the parameters by name. `deep` adds the fields of recipe and options, such as `recipe__epochs`."""
         parameters: dict[str, Any] = super().get_params(deep=False)
         if deep and isinstance(self.recipe, Recipe):
             parameters |= {f"recipe__{field}": value for field, value in vars(self.recipe).items()}
@@ -106,7 +106,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         return parameters
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters by name, and fields of recipe and options, such as recipe__epochs; return self.
+        """Set parameters by name, including fields of recipe and options such as `recipe__epochs`. Return self.
 
         Raises:
             InputError: a parameter does not exist, or a value is not allowed.
@@ -129,14 +129,15 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         """Train from the beginning.
 
         Args:
-            X: N clouds, or files of clouds or meshes. From a file, at most 1,024 points are used, or `points` if this
+            X: N clouds, or files of clouds or meshes. At most 1,024 points of a file are used, or `points` if `points`
                 is larger.
             y: N labels.
             groups: N names or numbers of groups, such as views of one object. The validation split never splits a
                 group.
 
         Raises:
-            InputError: X or y is not as described for the class, or an option is wrong. It is also a ValueError.
+            InputError: X or y is not as described for the class, or an option is wrong. An InputError is also a
+                ValueError.
         """
         labels = _labels(y)
         classes = np.unique(labels)
@@ -176,7 +177,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
             return predict(model, prepared_batches(model, clouds_of(X))).probabilities
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable label of each cloud, [N]; errors as for `predict_proba`."""
+        """Return the most probable label of each cloud, [N]. Errors are those of `predict_proba`."""
         indices = self.predict_proba(X).argmax(axis=1)
         return self.classes_[indices]
 

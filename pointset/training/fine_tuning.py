@@ -35,17 +35,17 @@ RECIPE = Recipe(
     weight_decay=0.05,
     augment=("stretch-wide", "shift-wide", "jitter"),
 )
-"""Recipe of the network; `transfer_recipe` adds the number of steps. See scripts/experiments/NOTES.md."""
+"""Recipe of the network, to which `transfer_recipe` adds the number of steps. See scripts/experiments/NOTES.md."""
 FEWEST_STEPS, LEAST_STEPS, EPOCHS = 100, 600, 24
-"""Minimum number of steps to train a network at all; steps for a small folder; epochs for a large folder."""
+"""Minimum number of steps to train a network at all, steps for a small folder, and epochs for a large folder."""
 
 
 def transfer_recipe(train: PointSets, **changes: Any) -> Recipe:
     """Return the recipe with which `select_model` fine-tunes its network: 24 epochs, and at least 600 steps.
 
     Args:
-        train: the training sets; their number sets the number of steps.
-        changes: fields of `Recipe` that replace those of the recipe.
+        train: the training sets. The number of steps depends on the number of sets.
+        changes: fields of `Recipe` that replace values of this recipe.
 
     Returns:
         The recipe, for `fit`.
@@ -64,7 +64,7 @@ def transfer_recipe(train: PointSets, **changes: Any) -> Recipe:
 
 
 def new_network(train: PointSets, seed: int) -> nn.Module:
-    """Return a network with local features: pretrained if points have coordinates only, otherwise untrained."""
+    """Return a network with local features, pretrained if points have only coordinates, and otherwise untrained."""
     about = train.options.normalize in ABOUT
     if train.inputs == 3:
         return create_for(train, ANY_POSE if about else STARTING_MODEL, seed=seed)
@@ -74,13 +74,13 @@ def new_network(train: PointSets, seed: int) -> nn.Module:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Numbers of steps and of cross-validation folds of the network."""
+    """The numbers of steps and of cross-validation folds for the network."""
 
     steps: Annotated[int, Meta(ge=0)]
     """0 means that no network is trained."""
     folds: Annotated[int, Meta(ge=1, le=FOLDS)]
     needed: float = 0.0
-    """Budget in CPU seconds that is enough for all steps with one fold; 0 if it is unknown."""
+    """Budget in CPU seconds that is enough for all steps with one fold, or 0 if it is unknown."""
     seconds: float = 0.0
     """CPU seconds that making the plan took."""
 
@@ -88,11 +88,12 @@ class Plan:
     def within(cls, budget: float, spent: float, train: PointSets, seed: int) -> Self:
         """Return the plan for the rest of a budget, from the measured time of a few steps.
 
-        The plan includes the final fit to all shapes. The number of steps depends on the shapes. For a small budget,
-        first the number of folds is reduced, then the number of steps is halved, then no network is trained.
+        The plan includes the final fit to all shapes. The number of steps depends on the shapes. If the budget is
+        small, the number of folds is reduced. If that is not enough, the number of steps is halved, and at last no
+        network is trained.
         """
         began, seconds = time.process_time(), []
-        for steps in (1, 1, 9):  # the first one fills caches, such as that of local features
+        for steps in (1, 1, 9):  # the first fit fills caches, such as that of local features
             start = time.process_time()
             with warnings.catch_warnings(action="ignore"):  # after so few steps, the accuracy is at chance
                 fit(new_network(train, seed), train, transfer_recipe(train, steps=steps), seed=seed, progress=False)
@@ -103,7 +104,7 @@ class Plan:
         whole = transfer_recipe(train).steps or 0
         plans = [(steps, folds) for steps in (whole, whole // 2) for folds in (FOLDS, 3, 2, 1)]
         affordable = (plan for plan in plans if spent + plan[0] * (plan[1] + 1) * step <= budget)
-        # The default budget allows half of the steps on any machine: the time of a step depends on other programs.
+        # The default budget allows half of the steps on any machine, because other programs change the time of a step.
         steps, folds = next(affordable, plans[-1] if budget >= BUDGET else (0, 1))
         return cls(steps, folds, round(spent + 2 * whole * step, 1), round(took, 3))
 
@@ -119,7 +120,7 @@ class Plan:
         return self.steps >= FEWEST_STEPS
 
     def cut(self, budget: float, train: PointSets) -> str:
-        """Return the end of a sentence on steps that the budget did not allow; empty if all steps are done."""
+        """Return the end of a sentence on steps that the budget did not allow. It is empty if all steps are done."""
         whole = transfer_recipe(train).steps or 0
         if self.steps >= whole:
             return ""

@@ -1,4 +1,4 @@
-"""Train one classifier: `fit`, with the steps before and after the training loop."""
+"""The function `fit`, which trains one classifier, with the steps before and after the training loop."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -42,34 +42,35 @@ def fit(
     """Train a classifier. Under a launcher, all processes call this function and get the same result.
 
     Args:
-        model: called as `model(points [B, n, d], mask) -> logits [B, classes]` with d = `train.inputs`; trained in
-            place. A zoo model gets the classes and the preparation of the sets: `model.predict(X)` then takes clouds in
-            any unit. If another axis points up in these sets than in an earlier training, the model's weights are
-            rotated first.
-        train: the training sets. The recipe's validation split is taken from them, separately for each class.
-        recipe: see `Recipe`; default: `Recipe()`.
+        model: called as `model(points [B, n, d], mask) -> logits [B, classes]` with d = `train.inputs`. It is trained
+            in place. A zoo model gets the classes and the preparation of the sets, so that `model.predict(X)` then
+            takes clouds in any unit. If the upward axis of these sets differs from that of an earlier training, the
+            model's weights are rotated first.
+        train: the training sets. The recipe's validation split is taken from these sets, separately for each class.
+        recipe: options of the training. None means `Recipe()`.
         loss: called as `loss(logits [B, classes], labels [B]) -> []`, a mean over the batch, such as
             `torch.nn.CrossEntropyLoss()`. It replaces the recipe's cross entropy and label smoothing.
         optimizer: called once as `optimizer(parameters) -> torch.optim.Optimizer`, such as
             `partial(torch.optim.RMSprop, lr=1e-3)`. It replaces the recipe's optimizer, learning rate and weight decay.
             The learning rate of each parameter group is multiplied by the recipe's warm-up and schedule.
         callbacks: one function or several, called after every epoch with a copy of the new row of the history, before
-            the row is saved; under a launcher in the main process only. If one returns True (not only a true value),
-            the run ends and counts as finished, and its last row has `stopped`. If an epoch is repeated after a kill,
-            callbacks are called again.
+            the row is saved. Under a launcher, only the main process calls them. If a callback returns True (no other
+            true value), the run ends and counts as finished, and the last row has `stopped`. If an epoch is repeated
+            after a kill, callbacks are called again.
         seed: seed of the order of shapes, subsets of points, augmentation, dropout and the validation split.
-        run: folder for checkpoints and history. An unfinished run in it is continued, and a finished run is loaded.
+        run: folder for checkpoints and history. An unfinished run in the folder is continued, and a finished run is
+            loaded.
         progress: show progress: a bar on a terminal, otherwise a line every half minute.
 
     Returns:
         The trained model, and a row for each epoch.
 
     Raises:
-        PointsetError: the folder holds another run (with other data, recipe, seed, initial weights, frozen parameters,
-            loss or optimizer), is used by another process, or is damaged; the device is not available; the sets have
-            only one class; all parameters are frozen; the model has other `inputs` than the sets, or another number of
-            logits than the sets have classes; or the loss became infinite or NaN (the message names a shape that is not
-            finite).
+        PointsetError: if the folder holds another run (with other data, recipe, seed, initial weights, frozen
+            parameters, loss or optimizer); if the folder is damaged or used by another process; if the device is not
+            available; if the sets have only one class; if all parameters are frozen; if the model and the sets differ
+            in `inputs` or in the number of classes; or if the loss became infinite or NaN (the message names a shape
+            that is not finite).
         TypeError: an argument is unknown.
 
     Example:
@@ -96,7 +97,7 @@ def fit(
     turn_to_axis_of(train, model)
     start = initial_state(model)
     fit_local_features(model, train)
-    # If an augmentation changes a point's neighbours, the model computes local features after it, in each batch.
+    # If an augmentation changes a point's neighbours, the model computes local features of the augmented batches.
     is_computed_in_batch = any(name in SURROUNDINGS for name in recipe.augment)
     sets = train if is_computed_in_batch else train.with_local_features(getattr(model, "local_features", "none"))
     objective = Classification(sets, recipe, seed, loss)
@@ -112,7 +113,7 @@ def fit(
 
 
 def turn_to_axis_of(train: PointSets, model: nn.Module) -> None:
-    """Rotate the inputs of a trained model to the upward axis of these sets, so that its outputs stay the same."""
+    """Rotate the inputs of a trained model to the upward axis of these sets, so that the outputs stay the same."""
     if not isinstance(model, SetClassifier) or not model.has_preparation or model.preparation.up == train.up:
         return
     if train.options.normalize != "principal-axes":  # principal axes do not depend on the upward axis

@@ -1,9 +1,9 @@
 """The training loop, for classifiers of point sets and for the set problems of `pointset.tasks`.
 
-All random numbers of epoch e depend on (seed, e) only. Order, subsets and augmentation have their own generator.
+All random numbers of epoch e depend on (seed, e) only. Order, subsets and augmentation have a separate generator.
 Dropout uses torch's generator, which is seeded for the epoch and restored afterwards. On a CPU, with the same number of
-threads, a run that was killed and resumed gives bitwise the same results as an uninterrupted run.
-An `Objective` defines the training sets and the loss. For several processes, see `pointset.training.processes`.
+threads, a run that was killed and resumed gives bitwise the same results as an uninterrupted run. An `Objective`
+defines the training sets and the loss. For several processes, see `pointset.training.processes`.
 """
 
 import math
@@ -44,7 +44,7 @@ from pointset.training.recipe import Recipe
 
 
 class Training:
-    """The training of a model with an objective, and its state between epochs; see `fit`."""
+    """The training of a model with an objective, and the state of the training between epochs."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Training:
         self.folder: RunFolder | None = None
 
     def fit(self, run: str | Path | None, description: Callable[[], dict[str, Any]], progress: bool) -> Fitted:
-        """Train to the end, from the saved state in the folder `run`; `description` returns the content of run.json."""
+        """Train to the end, from the saved state in the folder `run`. `description` returns the content of run.json."""
         with ExitStack() as held:
 
             def enter_folder() -> Checkpoint:
@@ -90,7 +90,7 @@ class Training:
         return make_fitted(self.model, self.history, self.recipe)
 
     def _state(self) -> Checkpoint:
-        """Return the state; its tensors can change in later steps."""
+        """Return the state. Later steps can change the tensors in it."""
         weights = {name: tensor.cpu() for name, tensor in self.model.state_dict().items()}
         return Checkpoint(weights, self.optimizer.state_dict(), self.history, self.best)
 
@@ -144,7 +144,7 @@ class Training:
         return {**means, "learning_rate": rate}
 
     def _backward(self, batch: Any) -> Tensor:
-        """Add the gradients of a batch; return sums of loss and metrics over this process's sets, and their number."""
+        """Add the gradients of a batch. Return sums of loss and metrics over this process's sets, and their number."""
         share, totals = self.processes.share(batch), torch.zeros((), device=self.device)
         if size := self.objective.size(share):
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16"):
@@ -154,14 +154,14 @@ class Training:
                 part = weight / self.objective.weight(batch)
                 (loss * part).backward()
                 loss = loss.detach() * (part * self.objective.size(batch))
-            else:  # all classes have the weight 0: the mean is 0 / 0
+            else:  # all classes have weight 0, and the mean is 0 / 0
                 loss = torch.zeros_like(loss)
             totals = torch.stack([loss, *sums, torch.full_like(loss, size)])
         self.processes.sum_gradients(self.model)
         return totals
 
     def _means(self, totals: Tensor) -> dict[str, float]:
-        """Return mean loss and metrics, from their sums over the sets and the number of sets."""
+        """Return the mean loss and metrics, computed from sums over the sets and the number of sets."""
         *sums, count = totals.tolist()
         return {name: total / count for name, total in zip(("loss", *self.objective.metrics), sums, strict=True)}
 
@@ -169,7 +169,7 @@ class Training:
         """Return the row with validation results, and with `stopped` if a callback ends the run."""
         row = {**row, **self.objective.validate(self.model)}
         answers = [callback(dict(row)) for callback in self.callbacks]
-        # Only True counts: callbacks may return other true values by chance.
+        # Only True counts, because callbacks may return other true values by chance.
         return row | {"stopped": True} if any(isinstance(one, bool | np.bool_) and one for one in answers) else row
 
     def _save(self) -> None:
@@ -193,6 +193,6 @@ def seeded_dropout(seed: int, epoch: int, device: torch.device, rank: int = 0) -
     """Seed torch's global generators, from which dropout draws, by (seed, epoch, rank) inside this block."""
     devices = [] if device.type == "cpu" else [device]
     with torch.random.fork_rng(devices=devices, device_type="cuda" if device.type == "cpu" else device.type):
-        key = (seed, epoch, 0xD0) if rank == 0 else (seed, epoch, 0xD0, rank)  # rank 0: as a single process
+        key = (seed, epoch, 0xD0) if rank == 0 else (seed, epoch, 0xD0, rank)  # rank 0 draws as a single process does
         torch.manual_seed(mixed_seed(*key))
         yield

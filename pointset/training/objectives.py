@@ -25,22 +25,23 @@ from pointset.inputs import call_model
 from pointset.training.recipe import Recipe
 
 NEAR_CHANCE = 0.97
-"""If the loss is above this share of the loss of class frequencies, the training ended at chance."""
+"""If the loss is above this share of the loss of always predicting the class frequencies, the training ended at
+chance."""
 _SIZES = 0x51
-"""Part of the seed of set sizes, which makes them independent of other draws for the same seed and epoch."""
+"""Part of the seed of set sizes. It makes sizes independent of other draws for the same seed and epoch."""
 
 
 SetLoss = Callable[[Tensor, Tensor], Tensor]
-"""A user's loss: a function of logits [B, classes] and labels [B] that returns the mean over the batch, []."""
+"""A user's loss: a function of logits [B, classes] and labels [B] that returns the mean over the batch, a scalar []."""
 
 
 class Loss(NamedTuple):
     """Loss and metrics of one batch."""
 
     mean: Float[Tensor, ""]
-    """Mean loss over the sets, which is differentiated."""
+    """The mean loss over the sets. Gradients are those of this value."""
     sums: Sequence[Tensor] = ()
-    """For each metric of the objective, its sum over the sets."""
+    """The sum over the sets of each metric of the objective."""
 
 
 class Objective(ABC):
@@ -49,18 +50,19 @@ class Objective(ABC):
     steps_per_epoch: int
     """Steps between two checkpoints."""
     metrics: Sequence[str] = ()
-    """Names of the metrics, such as accuracy, whose means over the sets each epoch reports in addition to the loss."""
+    """Names of the metrics, such as accuracy. Each epoch reports the loss, and the mean of each metric over the
+    sets."""
 
     @abstractmethod
     def batches(self, epoch: int) -> Iterator[Any]:
-        """Yield the batches of an epoch (counted from 0), which do not depend on earlier epochs."""
+        """Yield the batches of an epoch (counted from 0). They do not depend on earlier epochs."""
 
     def size(self, batch: Any) -> int:
         """Return the number of sets in a batch."""
         return len(batch[0])
 
     def weight(self, batch: Any) -> float:
-        """Return the weight of a batch's mean loss in a weighted mean over parts of a batch."""
+        """Return the weight of the mean loss of `batch` if the loss is averaged over several parts of a batch."""
         return self.size(batch)
 
     def output(self, model: nn.Module, batch: Any, device: torch.device) -> Tensor:
@@ -77,7 +79,7 @@ class Objective(ABC):
         return {}
 
     def fault(self) -> str:
-        """Return a description of a fault in the sets, or an empty text; called if the loss is not finite."""
+        """Return a description of a fault in the sets, or an empty text. It is called if the loss is not finite."""
         return ""
 
 
@@ -127,7 +129,7 @@ class Classification(Objective):
         return about
 
     def warn_of_chance(self, loss: float, accuracy: float) -> None:
-        """Warn if neither the last training loss nor the accuracy is clearly better than those of class frequencies.
+        """Warn if neither the last training loss nor the accuracy is clearly better than at chance (class frequencies).
 
         There is no warning with a user's loss, class weights, cutmix or ordered classes.
         """
@@ -137,7 +139,7 @@ class Classification(Objective):
         shares = self.train.labels.bincount(minlength=classes).double().clamp(min=1e-12) / len(self.train)
         targets = (1 - recipe.label_smoothing) * shares + recipe.label_smoothing / classes
         of_frequencies = -float((targets * shares.log()).sum())
-        largest = float(shares.max())  # the accuracy at chance; two standard deviations are added
+        largest = float(shares.max())  # the accuracy at chance, plus two standard deviations
         by_chance = largest + 2 * math.sqrt(largest * (1 - largest) / len(self.train))
         if loss > NEAR_CHANCE * of_frequencies and accuracy <= by_chance:
             warn_caller(
@@ -146,7 +148,7 @@ class Classification(Objective):
             )
 
     def _own_loss(self, output: Tensor, labels: Tensor) -> Tensor:
-        """Return the value of the user's loss; a PointsetError unless it is a tensor with one element."""
+        """Return the value of the user's loss. PointsetError unless it is a tensor with one element."""
         assert self.own_loss is not None
         value = self.own_loss(output, labels)
         if not isinstance(value, Tensor) or value.numel() != 1:
@@ -156,7 +158,7 @@ class Classification(Objective):
         return value.reshape(())
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Yield batches with every shape once, in random order; the recipe sets the numbers of points."""
+        """Yield batches with every shape once, in random order. The recipe sets the numbers of points."""
         recipe, seed = self.recipe, self.seed
         epochs = math.ceil(recipe.total_steps(self.steps_per_epoch) / self.steps_per_epoch)
         between = recipe.sizes(epoch, epochs)
@@ -170,7 +172,7 @@ class Classification(Objective):
         return self.train.point_cache.fault(self.train.rows.tolist(), self.train.options.normalize)
 
     def weight(self, batch: Batch) -> float:
-        """Return the sum of the labels' class weights, by which `cross_entropy` divides; the size without weights."""
+        """Return the sum of the labels' class weights (`cross_entropy` divides by it), or without weights the size."""
         if self.weights is None:
             return self.size(batch)
         return self.weights[batch.labels].sum().item()
@@ -178,8 +180,8 @@ class Classification(Objective):
     def loss(self, output: Float[Tensor, "B classes"], batch: Batch) -> Loss:
         """Return the loss and the number of correct predictions.
 
-        For a set mixed by cutmix, the loss is the mean of the cross entropies with its two classes, weighted by their
-        shares of the points. Its correct class is that of the larger share.
+        For a set mixed by cutmix, the loss is the mean of the cross entropies with the two classes, weighted by the
+        shares of their points. The class with the larger share is the correct one.
         """
         labels = batch.labels.to(output.device)
         if output.dim() != 2 or output.shape[1] != len(self.classes):
@@ -216,7 +218,7 @@ class Classification(Objective):
 def ordered_losses(
     output: Float[Tensor, "B classes"], labels: Int[Tensor, " B"], ordered: Literal["soft", "thresholds"]
 ) -> Float[Tensor, " B"]:
-    """Return the loss of each set for K ordered classes 0, 1, ..., from K outputs z; see `Recipe.ordered`.
+    """Return the loss of each set for K ordered classes 0, 1, ..., from K outputs z (see `Recipe.ordered`).
 
     "soft" is the cross entropy with the soft labels d_k = exp(-|k - label|) / sum. "thresholds" is the mean binary
     cross entropy of K - 1 classifiers with the logits t_k = z_k - z_(k - 1), for "the class is k or higher".
@@ -230,7 +232,7 @@ def ordered_losses(
 
 
 def drawn_size(between: SizeRange, seed: int, epoch: int, batch: int) -> int:
-    """Return the number of points per set of a batch: log-uniform between two bounds, given (seed, epoch, batch).
+    """Return the number of points per set of a batch, drawn log-uniformly between two bounds by (seed, epoch, batch).
 
     Sizes of 64 to 128 are as frequent as sizes of 512 to 1,024. With uniform sizes, training would take 1.5 times as
     long.

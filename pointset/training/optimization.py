@@ -19,12 +19,12 @@ MOMENTUM = 0.9
 FEWEST_HIDDEN = 8
 """Minimum number of rows and columns of a matrix for Muon, which is meant for weights between hidden layers."""
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Published coefficients of a polynomial of degree 5; iterating it moves all singular values near 1."""
+"""Published coefficients of a polynomial of degree 5, whose iteration moves all singular values near 1."""
 REPETITIONS = 5
 SMALLEST = 1e-7
 MATCHED = 0.2
-"""Root mean square of the entries of AdamW's steps (arXiv 2502.16982): Muon steps are scaled to it, so that both
-optimizers can have the same learning rate."""
+"""Root mean square of the entries of AdamW's steps (arXiv 2502.16982). Muon steps are scaled to the same value, so that
+both optimizers can have the same learning rate."""
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")
 T = TypeVar("T", bound=Optimizer)
@@ -32,7 +32,7 @@ OptimizerBuilder = Callable[[Iterator[nn.Parameter]], Optimizer]
 
 
 def uncompiled(optimizer: type[T]) -> type[T]:
-    """Return the optimizer class without torch's compiler, whose import takes as long as that of torch itself.
+    """Return the optimizer class without torch's compiler, because the compiler's import is as slow as that of torch.
 
     `torch.optim` imports the compiler when an optimizer is created, only to exclude some methods from compilation. This
     class has the unwrapped methods, which have the same effect without the import.
@@ -68,7 +68,7 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> Optimizer:
         case "sgd":
             return SGD(groups, lr=recipe.learning_rate, momentum=MOMENTUM, fused=True)
         case "muon":
-            # Hidden matrices: not the last one, and none with a small side, such as those that read coordinates.
+            # Hidden matrices exclude the last one, and those with a small side, such as matrices for coordinates.
             hidden = [matrix for matrix in decayed[:-1] if matrix.dim() == 2 and min(matrix.shape) >= FEWEST_HIDDEN]
             chosen = {id(matrix) for matrix in hidden}
             groups[0]["params"] = [matrix for matrix in decayed if id(matrix) not in chosen]
@@ -77,7 +77,7 @@ def make_optimizer(model: nn.Module, recipe: Recipe) -> Optimizer:
 
 
 def built_optimizer(build: OptimizerBuilder, model: nn.Module) -> Optimizer:
-    """Return the optimizer that a user's function builds; a PointsetError if the result is no optimizer."""
+    """Return the optimizer that a user's function builds. PointsetError if the result is no optimizer."""
     if not callable(build):
         raise PointsetError(
             "optimizer must be a function of the parameters, such as partial(torch.optim.Adam, lr=1e-3), or a name in "
@@ -90,7 +90,7 @@ def built_optimizer(build: OptimizerBuilder, model: nn.Module) -> Optimizer:
 
 
 def describe_optimizer(optimizer: Optimizer) -> dict[str, Any]:
-    """Return the class and the parameter groups' options of a user's optimizer, for run.json."""
+    """Return the class of a user's optimizer and the options of its parameter groups, for run.json."""
     groups = [
         {name: str(value) for name, value in group.items() if name != "params"} for group in optimizer.param_groups
     ]
@@ -101,10 +101,10 @@ class Muon(Optimizer):
     """Muon with Nesterov momentum for parameter groups with `hidden=True`, and AdamW for the other groups.
 
     The direction of a Muon step is the orthogonal matrix nearest to the momentum (K. Jordan et al., 2024, "Muon: an
-    optimizer for hidden layers in neural networks"). The size of a step is as in "Muon is Scalable for LLM Training",
-    arXiv 2502.16982, section 2.2. `torch.optim.Muon` has the same update rule, but updates one matrix after the other,
-    always in bfloat16, which is slow on a CPU without bfloat16 instructions. This class stacks matrices of the same
-    shape, and uses the precision of the recipe.
+    optimizer for hidden layers in neural networks"). The size of a step is as in "Muon is Scalable for LLM Training"
+    (arXiv 2502.16982, section 2.2). `torch.optim.Muon` has the same update rule, but updates one matrix after the
+    other, always in bfloat16. This is slow on a CPU without bfloat16 instructions. This class stacks matrices of the
+    same shape, and uses the precision of the recipe.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Muon(Optimizer):
         )
 
     def _kept(self, parameter: Tensor, name: str) -> Tensor:
-        """Return a tensor of a parameter's optimizer state, which is initially zero."""
+        """Return a tensor of a parameter's optimizer state. All states are initially zero."""
         state = self.state[parameter]
         if name not in state:
             state[name] = torch.zeros_like(parameter)
@@ -161,7 +161,7 @@ class Muon(Optimizer):
 
 
 def orthogonalized(matrices: Tensor) -> Tensor:
-    """Return matrices [k, a, b] after Newton-Schulz iterations, which move their singular values near 1."""
+    """Return matrices [k, a, b] after Newton-Schulz iterations, which move the singular values near 1."""
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if tall else matrices
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=SMALLEST)

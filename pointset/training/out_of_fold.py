@@ -24,11 +24,12 @@ class Candidate:
     name: str
     accuracy: float
     low: float
-    """Lower bound of the 95 % confidence interval for new shapes (see `accuracy_interval`); `high` is the upper."""
+    """Lower bound of the 95 % confidence interval for new shapes (see `accuracy_interval`). The upper bound is
+    `high`."""
     high: float
     mean_class_accuracy: float
     log_loss: float | None
-    """At the best temperature; None without an out-of-fold prediction."""
+    """The log loss at the best temperature, or None without an out-of-fold prediction."""
     tested: int
     """Number of out-of-fold predictions."""
     seconds: float
@@ -42,9 +43,9 @@ def predicted(logits: Tensor) -> Tensor:
 
 
 def draw_folds(grouping: Grouping, labels: Tensor, seed: int) -> tuple[Grouping, Tensor]:
-    """Return the groups that are used, and the fold of each shape [N], which is -1 if the shape is not held out.
+    """Return the groups that are used, and the fold of each shape [N], -1 for shapes that are not held out.
 
-    Groups are ignored if otherwise a class would have no training shape for one of the folds.
+    Groups are ignored if, with groups, a class would have no training shape for one of the folds.
     """
     folds = torch.from_numpy(assign_folds(grouping.groups, labels.tolist(), seed, FOLDS))
     classes = len(labels.unique())
@@ -54,7 +55,7 @@ def draw_folds(grouping: Grouping, labels: Tensor, seed: int) -> tuple[Grouping,
 
 
 def out_of_fold_temperature(logits: Tensor, labels: Tensor, groups: Groups) -> float | None:
-    """Return the temperature with the smallest log loss; None unless this loss is below that of class frequencies."""
+    """Return the temperature of the smallest log loss, or None if this loss is not below that of class frequencies."""
     tested = predicted(logits)
     if not tested.any():
         return None
@@ -66,7 +67,7 @@ def out_of_fold_temperature(logits: Tensor, labels: Tensor, groups: Groups) -> f
 
 
 def log_losses(logits: Tensor, labels: Tensor, groups: Groups) -> Tensor:
-    """Return the log loss of each shape at one temperature, which is the best for all shapes."""
+    """Return the log loss of each shape. All shapes have the same temperature, the best one."""
     temperature = out_of_fold_temperature(logits, labels, groups) or 1.0
     return nn.functional.cross_entropy(logits / temperature, labels, reduction="none")
 
@@ -106,7 +107,7 @@ def select_candidate(logits: Mapping[str, Tensor], labels: Tensor, groups: Group
 
 
 def mean_with_error(values: Tensor, groups: Groups) -> tuple[float, float]:
-    """Return the mean and its standard error for correlated shapes in a group; infinite for a single group."""
+    """Return the mean and its standard error if shapes of a group are correlated. One group has an infinite error."""
     mean = values.double().mean()
     sums = np.bincount(number_groups(groups.tolist()), weights=(values - mean).numpy())
     if len(sums) < 2:
@@ -115,19 +116,19 @@ def mean_with_error(values: Tensor, groups: Groups) -> tuple[float, float]:
 
 
 def accuracy_interval(correct: Tensor, groups: Groups, trained: float) -> tuple[float, float]:
-    """Return the 95 % confidence interval (Wilson) of the accuracy on new shapes, for fits to `trained` shapes.
+    """Return the 95 % Wilson confidence interval of the accuracy on new shapes, for models fitted to `trained` shapes.
 
-    The interval uses an effective number of shapes: independent shapes that would have the same variance as the groups.
-    One more group of the usual size, with errors only, is added, because few errors do not show how errors cluster.
-    The fits of the folds vary and share training shapes, so the variance is multiplied by 1 + tested / trained, which
-    is 2.25 for five folds (Nadeau and Bengio 2003, "Inference for the generalization error").
+    The interval uses an effective number of shapes, at which independent shapes have the same variance as the groups.
+    One more group of the usual size, with errors only, is added, because few errors do not show how errors cluster. The
+    fits of the folds vary and share training shapes, so the variance is multiplied by 1 + tested / trained, which is
+    2.25 for five folds (Nadeau and Bengio 2003, "Inference for the generalization error").
     """
     from statsmodels.stats.proportion import proportion_confint  # takes a second
 
     count, mean = len(correct), float(correct.mean())
     sums = np.bincount(number_groups(groups.tolist()), weights=correct.numpy() - mean)
     usual = count / len(sums)  # shapes per group
-    grouped = (float(np.square(sums).sum()) + usual**2) * len(sums) / max(len(sums) - 1, 1)  # the variance of the sum
+    grouped = (float(np.square(sums).sum()) + usual**2) * len(sums) / max(len(sums) - 1, 1)  # variance of the sum
     single = count * mean * (1 - mean) + usual
     effective = count * min(1.0, single / grouped) / (1 + count / trained)
     low, high = proportion_confint(mean * effective, effective, method="wilson")

@@ -1,9 +1,9 @@
 """Training in several processes with one device each, by Hugging Face Accelerate; usually there is one process.
 
-Every process draws the whole batch of the recipe, and computes the rows rank, rank + world, ... of it. The sum of the
-gradients over the processes is the gradient of the mean loss over the batch. DistributedDataParallel would average over
-processes instead of rows, and would wait forever if the last batch is so short that a process has no row.
-`scripts/docs/tools.md` has the commands.
+Every process draws the whole batch of the recipe, and computes the sets `rank`, `rank + world`, ... of the batch. The
+sum of the gradients over the processes is the gradient of the mean loss over the batch. DistributedDataParallel would
+average over processes instead of sets, and would wait forever if the last batch is so short that a process has no set.
+`scripts/docs/tools.md` shows how to start the processes.
 """
 
 import os
@@ -19,19 +19,19 @@ T = TypeVar("T")
 
 
 def find_device(name: str) -> torch.device:
-    """Return the device of this name; "auto" is the GPU if there is one, else the CPU."""
+    """Return the device of this name. "auto" is the GPU if there is one, else the CPU."""
     if name == "auto":
         return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     try:
         device = torch.device(name)
-        torch.zeros(1, device=device).tolist()  # the tensors of "meta" have no values
+        torch.zeros(1, device=device).tolist()  # tensors of the device "meta" have no values
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise PointsetError(f"device {quoted(name)} is not available on this machine: use auto or cpu") from error
     return device
 
 
 class Processes:
-    """The processes that train one model together, usually one. Every process must call each method.
+    """The processes that train one model together (usually a single one). Every process must call each method.
 
     Attributes:
         device: the device of this process.
@@ -46,7 +46,7 @@ class Processes:
             self.rank, self.world = accelerator.process_index, accelerator.num_processes
 
     def share(self, batch: Any) -> Any:
-        """Return rows rank, rank + world, ... of a batch (a named tuple of tensors): no row if the batch is short."""
+        """Return rows rank, rank + world, ... of a batch (a named tuple of tensors). Short batches may have none."""
         if self.world == 1:
             return batch
         rows = slice(self.rank, None, self.world)
@@ -59,7 +59,8 @@ class Processes:
     def sum_gradients(self, model: nn.Module) -> None:
         """Sum the gradients over the processes in one operation.
 
-        If no process has a gradient for a parameter, it stays None, so the parameter has no weight decay.
+        If no process has a gradient for a parameter, the gradient stays None, so that the parameter has no weight
+        decay.
         """
         if self.world == 1:
             return
@@ -69,7 +70,7 @@ class Processes:
         total = self.sum(torch.cat([torch.tensor(present, device=self.device), *pieces]))
         anywhere, *sums = total.split([len(parameters), *(parameter.numel() for parameter in parameters)])
         for index, (parameter, gradient) in enumerate(zip(parameters, sums, strict=True)):
-            if present[index] or anywhere[index]:  # `anywhere` is read only if needed: a GPU has to wait
+            if present[index] or anywhere[index]:  # reading `anywhere` makes a GPU wait
                 parameter.grad = gradient.view_as(parameter).to(parameter.dtype)
 
     def from_main(self, work: Callable[[], T]) -> T:
@@ -93,19 +94,19 @@ class Processes:
         return result
 
     def settle_buffers(self, model: nn.Module) -> None:
-        """Average the running statistics of batch norm over the processes; copy other buffers from the main process."""
+        """Average batch norm's running statistics over the processes, and copy other buffers from the main process."""
         for name, buffer in model.named_buffers():
             averaged = name.endswith(("running_mean", "running_var"))
             buffer.copy_(self.sum(buffer) / self.world if averaged else self.from_main(buffer.cpu))
 
 
 def world_size() -> int:
-    """Return the number of processes that a launcher started for this training; 1 without a launcher."""
+    """Return the number of processes that a launcher started for this training, or 1 without a launcher."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def is_main() -> bool:
-    """Return True in the process that writes files and prints: the only process, or that of rank 0."""
+    """Return True in the process that writes files and prints: the only process, or the one of rank 0."""
     return world_size() == 1 or os.environ.get("RANK", "0") == "0"
 
 

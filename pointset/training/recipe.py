@@ -28,7 +28,7 @@ else:
 @explained
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Checked):
-    """Options of a training. All rows of a comparison share one recipe.
+    """Options of a training. All models of a comparison have the same recipe.
 
     Example:
         >>> recipe = pointset.Recipe(epochs=30, learning_rate=2e-3, augment=("rotate-up", "jitter"))
@@ -42,7 +42,7 @@ class Recipe(Checked):
     epochs: Annotated[Count | None, COMMON] = None
     """Passes over the training shapes. None (in Python) means 50 epochs or 1,200 steps, whichever is longer."""
     steps: Count | None = None
-    """Total number of optimizer steps, instead of `epochs`; the last epoch may be incomplete."""
+    """Total number of optimizer steps, instead of `epochs`. The last epoch may be incomplete."""
     min_steps: Count | None = None
     """Minimum number of optimizer steps. If `epochs` gives fewer steps, the training has more epochs."""
     batch_size: Count = 32
@@ -55,17 +55,17 @@ class Recipe(Checked):
     by a constant factor per epoch. None uses `train_points` in all epochs."""
     optimizer: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
     """AdamW (arXiv 1711.05101), Adam (arXiv 1412.6980), stochastic gradient descent (momentum 0.9), or Muon (arXiv
-    2502.16982). Muon orthogonalises the updates of hidden matrices and updates all other parameters as AdamW does; its
-    learning rate can be two to four times that of AdamW."""
+    2502.16982). Muon orthogonalises the updates of hidden matrices and updates all other parameters as AdamW does.
+    Muon's learning rate can be 2 to 4 times AdamW's."""
     learning_rate: Annotated[Positive, COMMON] = 1e-3
     """Peak learning rate."""
     weight_decay: NonNegative | None = None
     """Weight decay of weight matrices. Norms, biases, inducing points and seeds have no weight decay. AdamW and Muon
-    use decoupled weight decay; Adam and SGD add an L2 penalty to the gradients. None means 0.01 for AdamW and Muon, and
+    use decoupled weight decay. Adam and SGD add an L2 penalty to the gradients. None means 0.01 for AdamW and Muon, and
     0 for Adam and SGD."""
     schedule: Schedule = "cosine"
     """Schedule of the learning rate after the warm-up: cosine decay to zero, a step decay, or constant. In Python also
-    a function of (step, steps) that returns a factor for the learning rate; it replaces the warm-up, too."""
+    a function of (step, steps) that returns a factor for the learning rate. It also replaces the warm-up."""
     warmup: Share = 0.05
     """Share of all steps in which the learning rate rises linearly from zero to its peak."""
     step_every: Count = 20_000
@@ -83,10 +83,10 @@ class Recipe(Checked):
     """Loss for ordered classes, such as sizes or grades of wear. Classes are ordered by name, or as in the argument
     `classes` of `from_arrays`. "soft" trains with soft labels d_k = exp(-|k - k'|) / sum for the true class k' (Diaz
     and Marathe, CVPR 2019) instead of `label_smoothing`. "thresholds" trains K - 1 binary classifiers for K classes,
-    one for each threshold between neighbouring classes; the number of passed thresholds gives the predicted class
-    (Frank and Hall, ECML 2001). Baselines ignore this option."""
+    one per threshold between neighbouring classes. The number of passed thresholds gives the predicted class (Frank and
+    Hall, ECML 2001). Baselines ignore this option."""
     clip_norm: Positive | None = 1.0
-    """Maximum norm of the gradient, to which larger gradients are clipped. None does not clip."""
+    """Maximum norm of the gradient. Larger gradients are clipped to it. None does not clip."""
     augment: Augment = ("scale", "jitter")
     """Names of augmentations, in order: scale, stretch (a factor for each axis), shift, jitter, rotate-up-18 (by up to
     18 degrees), rotate-up, rotate-any, stretch-wide and shift-wide (as in DGCNN), drop (replaces up to 7/8 of the
@@ -104,7 +104,7 @@ class Recipe(Checked):
     It is faster on GPUs and on CPUs with bfloat16 instructions (1.7 to 2.9 times as fast with AMX, at width 256 and 100
     points), and slower on other CPUs. Models of width 64 gain little or nothing. Evaluation is always in float32."""
     device: str = "auto"
-    """"auto" uses a GPU if there is one; otherwise a torch device name."""
+    """A torch device name, or "auto", which uses a GPU if there is one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,7 +130,7 @@ class Recipe(Checked):
             ) from error
 
     def total_steps(self, per_epoch: int) -> int:
-        """Return the total number of optimizer steps; `per_epoch` is the number of steps per epoch."""
+        """Return the total number of optimizer steps. `per_epoch` is the number of steps per epoch."""
         usual = max(USUAL_EPOCHS * per_epoch, USUAL_STEPS)
         return self.steps or max(usual if self.epochs is None else self.epochs * per_epoch, self.min_steps or 0)
 
@@ -157,7 +157,7 @@ class Recipe(Checked):
 
     @property
     def sizes_in_words(self) -> str:
-        """Return the number of points per set in training as text; empty if it is that of the dataset."""
+        """Return the number of points per set in training as text, which is empty for the number of the dataset."""
         ranges = filter(None, (self.train_points, self.last_points))
         words = [" to ".join(map(str, dict.fromkeys(bounds))) + " points" for bounds in ranges]
         return ", at the end of ".join(words)
@@ -172,7 +172,7 @@ class Recipe(Checked):
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain data for JSON, with the default of `weight_decay` instead of None.
 
-        A schedule that is a function is described by its name, and by its factors at ten of 1,000 steps.
+        A schedule that is a function is described by its name and its factors at ten of 1,000 steps.
         """
         fields = super().as_dict() | {"weight_decay": self.decay}
         if callable(schedule := self.schedule):

@@ -1,9 +1,9 @@
 """Model selection within a budget for a user's folder: `pointset train` without the name of a model.
 
-Three candidates are compared by out-of-fold predictions for training shapes: `svm`, a support vector machine on surface
-features and embeddings of pretrained networks; `network`, a fine-tuned network with local features; and `ensemble`, the
-mean of the log-probabilities of `svm` and `network`. The ensemble is selected unless the log loss of another candidate
-is smaller by more than one standard error. The selected candidate is fitted to all shapes.
+Three candidates are compared by out-of-fold predictions for training shapes. `svm` is a support vector machine on
+surface features and embeddings of pretrained networks, `network` is a fine-tuned network with local features, and
+`ensemble` is the mean of the log-probabilities of the two. The ensemble is selected unless the log loss of another
+candidate is smaller by more than one standard error. The selected candidate is fitted to all shapes.
 """
 
 import dataclasses
@@ -46,7 +46,8 @@ from pointset.zoo.predicting import predict
 SVM, NETWORK = "svm", "network"
 SVM_MODEL, SVM_MODEL_ANY_POSE = "surface+embedding-svm", "surface+any-svm"
 SETTINGS, PLAN, RESULT = "selection.json", "plan.json", "candidates.json"
-"""Files in the folder of a run: settings that must be equal to resume it, the plan for the network, the candidates."""
+"""Files in the folder of a run: settings that must be equal to resume the run, the plan for the network, the
+candidates."""
 
 
 class _Result(TypedDict):
@@ -67,11 +68,11 @@ class ModelSelection:
     name: str
     """The name of the selected candidate."""
     candidates: tuple[Candidate, ...]
-    """The candidates. With a network, all are evaluated on the shapes for which it has out-of-fold predictions."""
+    """The candidates. If there is a network, all are evaluated on the shapes of its out-of-fold predictions."""
     grouping: Grouping
     """Groups of training shapes: the shapes of a group are in the same fold."""
     reason: str
-    """The reason for the selection, and steps that the budget did not allow."""
+    """The reason for the selection, and the number of steps that the budget did not allow."""
     sentences: tuple[str, ...] = ()
     """Remarks on groups and calibration."""
 
@@ -87,18 +88,19 @@ def select_model(
 ) -> ModelSelection:
     """Select and fit the best model for a user's shapes, as `pointset train` without a name does.
 
-    The number of steps of the network depends on the data only. If the budget is too small for them, first the number
-    of folds is reduced from five to one, then the number of steps is halved, then no network is trained; `reason`
-    reports the last two. The support vector machine is always fitted. The same call again resumes an interrupted
-    selection with the same plan, and loads a finished selection.
+    The number of steps of the network depends on the data only. If the budget is too small, the number of folds is
+    reduced from five to one. If that is not enough, the number of steps is halved, and at last no network is trained.
+    `reason` reports the latter two. The support vector machine is always fitted. The same call resumes an interrupted
+    selection with the same plan, and loads a finished one.
 
     Args:
         train: the training shapes.
         budget: CPU seconds for selection and training.
         seed: seed of folds, initial weights and order of shapes.
-        run: folder for the result; the run of the network is in `run`/network. None saves nothing.
+        run: folder for the result. The run of the network is in the subfolder `network`. None saves nothing.
         progress: show progress.
-        on_candidate: a function that is called with `svm` and `network`, after their out-of-fold predictions.
+        on_candidate: a function that is called with each of the candidates `svm` and `network` after its out-of-fold
+            predictions.
 
     Returns:
         The selected model, fitted to all shapes, the candidates with their out-of-fold accuracies, and the reason.
@@ -169,7 +171,7 @@ class _Selection:
         if plan.has_network:
             logits[NETWORK], seconds[NETWORK] = self._network_out_of_fold(plan)
             self._show(NETWORK, logits, seconds)
-            if (tested := predicted(logits[NETWORK])).any():  # all candidates on the same shapes
+            if (tested := predicted(logits[NETWORK])).any():  # evaluate all candidates on the same shapes
                 logits[SVM] = torch.where(tested[:, None], logits[SVM], torch.nan)
             logits[ENSEMBLE] = mean_log_probabilities([logits[SVM], logits[NETWORK]])
             seconds[ENSEMBLE] = seconds[SVM] + seconds[NETWORK]
@@ -189,7 +191,7 @@ class _Selection:
         return selection if self.folder is None else self._saved(selection, plan.steps, self.folder)
 
     def _plan(self, budget: float, spent: float) -> Plan:
-        """Return the plan for the network; if the training is resumed, the saved plan."""
+        """Return the plan for the network. If the training is resumed, this is the saved plan."""
         file = None if self.folder is None else self.folder.path / PLAN
         if file is not None and file.exists():
             return Plan.read(file)
