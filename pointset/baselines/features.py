@@ -12,7 +12,8 @@ QUANTILES = (0.02, 0.25, 0.5, 0.75, 0.98)
 REACH = 2.0
 """Half the side length of the occupancy grid, in root mean square radii. Few points of a shape are outside the grid."""
 PAIRS = 4096
-"""Number of random pairs or triples of points in a histogram. Shapes with equal numbers of points have equal pairs."""
+"""Number of random pairs or triples of points in a histogram. Shapes with the same number of points have the same
+pairs."""
 QUERIES = 512
 """Maximum number of points for which neighbourhoods are described."""
 NEIGHBOURHOOD_SHARES = (1 / 128, 1 / 64, 1 / 32, 1 / 8)
@@ -95,8 +96,8 @@ class SurfaceFeatures(nn.Module):
     For neighbourhoods of several sizes, they are histograms of linearity, planarity and scattering (Demantke et al.,
     *Dimensionality based scale selection in 3D lidar point clouds*, 2011), of radii, of the offsets of centres and of
     the slopes of normals. For random pairs of points, they are joint histograms of the distance with two angles of the
-    normals (similar to Wahl, Hillenbrand and Hirzinger, *Surflet-pair-relation histograms*, 2003). The last are a joint
-    histogram of slope and height, and a histogram of how much normals point away from the vertical axis.
+    normals (similar to Wahl, Hillenbrand and Hirzinger, *Surflet-pair-relation histograms*, 2003). The last features
+    are a joint histogram of slope and height, and a histogram of how much normals point away from the vertical axis.
     """
 
     width = 6 * HISTOGRAM_BINS * len(NEIGHBOURHOOD_SHARES) + PAIR_WIDTH + 4 * 6 + 10
@@ -134,14 +135,14 @@ def shares_in(cells: Tensor, count: int) -> Tensor:
 
 
 def cells_of(values: Tensor, low: float, high: float, count: int) -> Tensor:
-    """Return the cell index of each value, for `count` cells from low to high; the outermost cells are unbounded."""
+    """Return the cell index of each value, for `count` cells from low to high. The outermost cells are unbounded."""
     return ((values - low) / (high - low) * count).long().clamp(0, count - 1)
 
 
 def histogram(
     values: Tensor, low: float, high: float, bins: int, second: Tensor | None = None, most: float = 1.0, rows: int = 1
 ) -> Tensor:
-    """Return the square roots of the shares of values [B, n] in bins; with `second`, a joint histogram of both."""
+    """Return the square roots of the shares of values [B, n] in bins. With `second`, the histogram is joint."""
     cells = cells_of(values, low, high, bins)
     cells = cells if second is None else cells * rows + cells_of(second, 0.0, most, rows)
     return shares_in(cells, bins * rows)
@@ -170,7 +171,7 @@ def distributions(X: Tensor) -> Tensor:
 
 
 def surface_histograms(X: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor, Tensor]:
-    """Return histograms of neighbourhoods and of pairs of normals, the points [B, q, 3] used, and their normals."""
+    """Return histograms of neighbourhoods and of pairs of normals, the points used [B, q, 3], and their normals."""
     generator = torch.Generator().manual_seed(0)
     Q = X[:, torch.randperm(X.shape[1], generator=generator)[:QUERIES].to(X.device)]
     neighbourhoods, normals = _neighbourhoods(Q, X)

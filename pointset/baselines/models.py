@@ -27,8 +27,8 @@ from pointset.nn.registry import register
 ABSENT_LOGIT = -30.0
 """Logit of a class without a training shape, relative to the largest logit of the other classes."""
 PENALTY, WIDTH = 30.0, 0.3
-"""C of the support vector machine, and gamma of its kernel times the number of blocks of features. Both were selected
-by cross-validation on labeled_db and modelnet9_obj; see scripts/experiments/NOTES.md."""
+"""C of the support vector machine, and the product of the kernel's gamma and the number of feature blocks. Both were
+selected by cross-validation on labeled_db and modelnet9_obj (see scripts/experiments/NOTES.md)."""
 SHARPNESS = 8.0
 """Factor that converts the decision value of a pair of classes to a logit."""
 
@@ -36,9 +36,9 @@ SHARPNESS = 8.0
 class SupportVectors(nn.Module):
     """A one-against-one support vector machine with a Gaussian kernel, fitted by `sklearn.svm.SVC`.
 
-    A row of inputs consists of blocks, such as classical features or the embedding of one network. Each block is
-    standardised and divided by the square root of its width, so that wide blocks do not outweigh narrow ones. Logits
-    are divided by a temperature.
+    A row of inputs (the feature vector of one shape) consists of blocks, such as classical features or the embedding of
+    one network. Each block is standardised and divided by the square root of its width, so that wide blocks do not
+    outweigh narrow ones. Logits are divided by a temperature.
     """
 
     mean: Tensor
@@ -80,7 +80,7 @@ class SupportVectors(nn.Module):
         return logits.index_copy(1, self.labels, scores)
 
     def fit(self, rows: Float[Tensor, "N width"], labels: Int[Tensor, " N"], blocks: list[int]) -> None:
-        """Fit to one row and one class for each training shape; `blocks` are the widths of the blocks of a row."""
+        """Fit to one row and one class for each training shape. `blocks` are the widths of the blocks of a row."""
         from sklearn.svm import SVC
 
         standard = self.standardise(rows, blocks)
@@ -97,7 +97,8 @@ class SupportVectors(nn.Module):
         self.gamma = torch.tensor(WIDTH / len(blocks))
 
     def decisions(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B pairs"]:
-        """Return the decision values of the pairs of classes (0, 1), (0, 2), ...; positive selects the first class."""
+        """Return decision values of the pairs of classes (0, 1), (0, 2) and so on. Positive values select the first
+        class."""
         kernel = torch.exp(-self.gamma * torch.cdist(rows, self.vectors).square()).double()
         count = len(self.labels)
         # sums[b, i, r]: the sum over the support vectors of class i, for its pair with the r-th other class
@@ -121,7 +122,7 @@ class SupportVectors(nn.Module):
 
 
 def _tensor(values: ndarray) -> Tensor:
-    """Return a contiguous float32 tensor: products then have the same bits before saving and after loading."""
+    """Return a contiguous float32 tensor, so that products have the same bits before saving and after loading."""
     return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
 
 
@@ -134,11 +135,11 @@ EMBEDDERS = {
     ),
     "any": ("dumlp16-max+dumlp16.modelnet40-1024-any",),
 }
-"""Pretrained networks whose pooled features are embeddings of upright shapes, or with "any" of shapes in any pose."""
+"""Pretrained networks whose pooled features are embeddings: of upright shapes or, with "any", of shapes in any pose."""
 
 
 class Baseline(nn.Module):
-    """logits = head(rows(X)), where the rows are the concatenated outputs of one or several extractors.
+    """A classifier with logits = head(rows(X)). Rows are the concatenated outputs of one or several extractors.
 
     Attributes:
         extractors: modules that map clouds [B, n, 3 + local features] with Z up to rows [B, width].
@@ -199,7 +200,7 @@ class Baseline(nn.Module):
         return logits if rows.shape[1] == 1 else logits.log_softmax(dim=1).view(*rows.shape[:2], -1).mean(dim=1)
 
     def fit_rows(self, blocks: list[Float[Tensor, "N k width"]], labels: Tensor) -> None:
-        """Fit the head to the outputs of each extractor and labels [N]; every view counts as a shape."""
+        """Fit the head to the outputs of each extractor and labels [N]. Every view counts as a shape."""
         rows = torch.cat(blocks, dim=2).flatten(0, 1)
         self.head.fit(rows, labels.repeat_interleave(len(self.views)), [block.shape[2] for block in blocks])
 
@@ -209,7 +210,7 @@ class Baseline(nn.Module):
 
 
 class Embedder(nn.Module):
-    """A module that normalises clouds like the training shapes of a network, and returns its pooled features.
+    """A module that normalises clouds like the training shapes of a network, and returns the network's pooled features.
 
     Attributes:
         kind: the kind of the network's local features.
@@ -253,7 +254,7 @@ class Ensemble(nn.Module):
 
 
 def mean_log_probabilities(logits: Sequence[Float[Tensor, "B classes"]]) -> Float[Tensor, "B classes"]:
-    """Return the mean log-probabilities of several classifiers, given their logits."""
+    """Return the mean of the log-probabilities of several classifiers, computed from their logits."""
     return torch.stack([values.log_softmax(dim=1) for values in logits]).mean(dim=0)
 
 

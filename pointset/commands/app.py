@@ -37,7 +37,7 @@ def make_app(show_all: bool = False) -> App:
         version=pointset.__version__,
         version_flags=["--version"],
         group_parameters=Flags,
-        help_format="plaintext",  # with markdown, as for the commands, the start takes a fifth longer
+        help_format="plaintext",  # markdown, which commands use, makes the start a fifth slower
         default_parameter=Parameter(negative=(), consume_multiple=True, show_default=in_words),
     )
     app.command(data.app)

@@ -32,7 +32,7 @@ Models = Annotated[
     Parameter(name="--model", help=f"{MODEL_HELP} Several models are shown side by side on one shape."),
 ]
 SAME = 1e-4
-"""Distance, in radii of the shape, up to which the points that two models prepare count as equal."""
+"""Distance, in radii of the shape, up to which points that were prepared by two models count as equal."""
 COMPANIONS = ("rff-pma4.modelnet40-1024", USUAL, "dumlp16-max+dumlp16.modelnet40-1024")
 """Pretrained models that a live page shows in addition to the chosen model."""
 
@@ -63,8 +63,8 @@ def attend(
     For a folder, the page is a gallery: the attention of one inducing point or seed on many shapes, one row per class.
     If --model is given several times, the models are shown side by side on the same points.
 
-    With --live, the page contains the model and runs it in the browser, without the internet: remove points, rotate the
-    shape or open another file, and the prediction is computed again.
+    With --live, the page contains the model and runs it in the browser, without the internet. If you remove points,
+    rotate the shape or open another file, the prediction is computed again.
 
     Example: `pointset attend chair.off --model isab16-pma.modelnet40-1024 -o chair.html`
 
@@ -72,11 +72,11 @@ def attend(
         shape: A mesh (OFF, OBJ, PLY, STL, GLB), a point cloud (.npy, .npz, .ply, .pcd, .las, .xyz, .csv, .pts), or a
             folder of such files. A gallery shows at most 48 of them.
         output: The file to write.
-        layer: Attention layer to show, such as encoder.0.reads; default: the last layer whose inducing points read the
-            points, or else the pooling layer.
-        head: Index of the head to show; default: all heads, or the first in a .ply or .glb file.
-        query: Index of the query to show (an inducing point, seed or point); default: all, or the first in a .ply or
-            .glb file.
+        layer: Attention layer to show, such as encoder.0.reads; default: the last layer whose inducing points attend to
+            the points, or else the pooling layer.
+        head: Index of the head to show; default: all heads, or the first one for a .ply or .glb file.
+        query: Index of the query to show (an inducing point, seed or point); default: all, or the first one for a .ply
+            or .glb file.
         check_: Test how faithful explanations are: remove points in the order of attention, gradients, occlusion and
             others, and print the mean probability of the predicted class.
         live: Write a page that runs the model, and other trained models of the package with the same classes.
@@ -168,7 +168,7 @@ def _predicted(trained: Trained, shape: Path, seen: Any) -> tuple[Any, str]:
 
 
 def _only(models: Models) -> Model:
-    """Return the only --model, or None for the default model; a PointsetError if there are several."""
+    """Return the only --model, or None for the default model. PointsetError if there are several."""
     if models is not None and len(models) > 1:
         raise PointsetError(f"a gallery shows one model, got --model {' '.join(models)}")
     return None if models is None else models[0]
@@ -230,7 +230,7 @@ def _comparison(shape: Path, models: list[str], output: Path, reading: dict[str,
 
 
 def live_models(trained: Trained) -> list[Any]:
-    """Return the models for a live page: the given one, and those of `COMPANIONS` with the same classes."""
+    """Return the models for a live page: the trained model, and those of `COMPANIONS` with the same classes."""
     from pointset.export.live.page import MOST_MODELS
 
     require_network(trained, "shown in a page")

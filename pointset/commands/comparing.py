@@ -66,7 +66,7 @@ def compare(
         file: An experiment file (TOML), such as those in scripts/experiments; a set problem without meshes, with the
             published results in the table (max-regression, clustering, counting or anomaly); or the folder of a
             comparison. FILE sets all options. Only models, data, seeds, steps and threads can be changed by flags.
-        models: Names of models from `pointset zoo`; with FILE, names of rows to run.
+        models: Names of models from `pointset zoo`; with FILE, names of the rows of the table to run.
         data: Name of a dataset (see `pointset data list`), or a folder; default: shapes10.
         seeds: Seeds: each model is trained once per number of points and seed; default: 0 1 2.
         out: Folder for the runs, report.html, results.csv, results.json and table.md (default: runs/compare or
@@ -131,7 +131,7 @@ def _with_flags(
 
 
 def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes: Any) -> "Experiment":
-    """Return the experiment with the changes of the flags; None stands for a flag that was not given."""
+    """Return the experiment with the changes of the flags. None stands for an absent flag."""
     given = {name: value for name, value in changes.items() if value is not None}
     if labels is not None:
         if unknown := set(labels) - set(experiment.labels):
@@ -173,7 +173,7 @@ def _run_or_report(experiment: "Experiment", out: Path, running: Running, output
 
 
 def _write(comparison: "Comparison", path: Path) -> None:
-    """Write the table or the main figure of a comparison; the suffix of the path selects the format."""
+    """Write the table or the main figure of a comparison. The suffix of the path selects the format."""
     suffix = path.suffix.lower()
     if suffix in STILL_SUFFIXES:
         save(comparison.plot(), path)

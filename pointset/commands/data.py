@@ -52,7 +52,7 @@ def show(
     labels: str | None = None,
     write_labels: Annotated[Path | None, out_file("a table", ".csv", names=None)] = None,
 ) -> Result:
-    """Show the card of a dataset, or for a folder count the shapes of each class and draw a few of them.
+    """Show the card of a dataset. For a folder, count the shapes of each class and draw a few of them.
 
     In the picture you can see a wrong upward axis before training: shapes then do not stand upright.
 
@@ -61,11 +61,11 @@ def show(
     Args:
         data: Name of a dataset (see `pointset data list`), or a folder.
         output: Picture to write (.png or .svg); default for a folder of shapes: a picture in the cache folder.
-        up: The axis that points up in the files; auto uses the card's axis, or in a folder y for OBJ, GLB and glTF and
-            z for other files.
+        up: The axis that points up in the files; auto uses the card's axis. In a folder, it is y for OBJ, GLB and glTF,
+            and z for other files.
         labels: Table (*.csv) with the columns "file" and "label", and optionally "split" and "group".
-        write_labels: Table (*.csv) to write, with files, labels, splits and groups. You can correct it, and give it as
-            --labels.
+        write_labels: Table (*.csv) to write, with files, labels, splits and groups. You can correct this table, and
+            pass it as --labels.
     """
     if write_labels is not None:
         return _write_labels(data, write_labels, labels)
@@ -95,7 +95,7 @@ def check(
     neighbours in feature space: resampled, moved or rescaled copies. Possible label errors are found by cleanlab from
     out-of-fold probabilities.
 
-    Train without these shapes: delete the rows of shapes that you want to keep, and give the table as `--without
+    To train without these shapes, delete the rows of shapes that you want to keep, and pass the table as `--without
     check.csv`.
 
     Example: `pointset data check path/to/parts -o check.csv`
@@ -103,8 +103,8 @@ def check(
     Args:
         data: Name of a dataset (see `pointset data list`), or a folder.
         output: Table (*.csv) of the findings.
-        up: The axis that points up in the files; auto uses the card's axis, or in a folder y for OBJ, GLB and glTF and
-            z for other files.
+        up: The axis that points up in the files; auto uses the card's axis. In a folder, it is y for OBJ, GLB and glTF,
+            and z for other files.
         labels: Table (*.csv) with the columns "file" and "label", and optionally "split" and "group".
         seed: Seed of the cross-validation folds that the search for label errors uses.
     """
@@ -191,7 +191,7 @@ def fetch(name: str, /) -> Result:
 
 @app.command
 def verify(data: str = "shapes10", /) -> Result:
-    """Compare the point caches of a dataset with its files, or the files of a published release with their checksums.
+    """Compare the point caches of a dataset with the dataset's files, or published files with their checksums.
 
     Args:
         data: Name of a dataset (see `pointset data list`), or a folder.

@@ -49,12 +49,12 @@ def evaluate(
         calibrate: Also fit a temperature on the run's validation split. It changes probabilities, but not the accuracy.
         objective: Metric that --calibrate minimises on the validation split. The log loss is less noisy than the
             calibration error.
-        points: Points per set; default: --points of the run, not its --train-points.
+        points: Points per set; default: --points (not --train-points) of the run.
         on_error: "skip" continues without shapes that cannot be used, "raise" reports them; default: as in training.
         remove_outliers: Remove outliers of point clouds in files; default: as in training.
         up: The axis that points up in the data; auto uses the run's axis for the run's own data, the card's axis for
-            another dataset with a card, and the axis that `classify` assumes for other files. Shapes with another axis
-            than the training shapes are rotated.
+            another dataset with a card, and the axis that `classify` assumes for other files. Shapes are rotated if the
+            training shapes have another axis.
     """
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.data.leakage import repeated_files

@@ -10,8 +10,8 @@ def export(*, model: Model = None, output: Out, mask: bool = False) -> Result:
     """Write a trained model as a torch.export program or as ONNX, and compare its outputs with those of the model.
 
     The exported model takes batches of any number of sets of any size, and returns the logits and the probabilities of
-    `pointset classify`. Its metadata describe the classes, the inputs and the preparation of the points. The file is
-    written only if the outputs equal those of the model up to rounding.
+    `pointset classify`. The metadata of the file describe the classes, the inputs and the preparation of the points.
+    The file is written only if the outputs equal those of the model up to rounding.
 
     Example: `pointset export --model runs/parts -o model.onnx --mask`
 

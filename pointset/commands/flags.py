@@ -43,7 +43,7 @@ def flags_in(tokens: Sequence[str]) -> frozenset[str]:
 
 
 def in_words(default: Any) -> str | None:
-    """Return a default as a user would type it; None for a flag without a meaningful default."""
+    """Return a default as a user would type it, or None for a flag without a meaningful default."""
     if default is None or default is False or default == ():
         return None
     return " ".join(map(str, default)) if isinstance(default, tuple | list) else str(default)
@@ -63,7 +63,7 @@ class Chosen(NamedTuple):
 
     @classmethod
     def by(cls, given: frozenset[str], *groups: Checked) -> Self:
-        """Return the fields of these groups whose flags were given."""
+        """Return the fields of these groups that the user set by flags."""
         return cls(
             *(
                 {name: value for name, value in values.items() if default_name_transform(name) in given}
@@ -73,7 +73,7 @@ class Chosen(NamedTuple):
 
 
 def quick_options(data: str) -> Options:
-    """Return the options of quick.toml. Its `train_points` is used for its own dataset only."""
+    """Return the options of quick.toml. The option `train_points` is only used for the dataset of quick.toml."""
     recipe = Recipe.from_dict(QUICK["recipe"] | ({} if data == QUICK["data"] else {"train_points": None}))
     return Options(DataOptions.from_dict(QUICK_SETS), ModelOptions.from_dict(QUICK["model"]), recipe)
 
@@ -100,7 +100,7 @@ def option_flags(title: str, sort_key: int, defaults: Mapping[str, Any]) -> Para
 
 
 Flags = group("Parameters", Group.create_default_parameters().sort_key)
-"""Flags of a single command; they come first in the help."""
+"""Flags of a single command. They come first in the help."""
 POINTS = f"{QUICK_SETS['points']}; {DataOptions().points} for `compare --data` and `train` without MODEL"
 DataFlags = option_flags("Data", 2, QUICK_SETS | {"points": POINTS})
 ModelFlags = option_flags("Model", 3, QUICK["model"])
@@ -122,7 +122,8 @@ def out_file(what: str, *suffixes: str, names: tuple[str, ...] | None = OUT) -> 
 
 Predictions = Annotated[Path, out_file("a file of predictions", ".csv")]
 Given = Annotated[frozenset[str], Parameter(parse=False)]
-"""Names of the flags in the command line, set by `pointset.commands.app`: a value can equal the default."""
+"""Names of the flags in the command line, set by `pointset.commands.app`. Values do not show them, because a value can
+equal the default."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,14 +35,14 @@ def classify(
 ) -> Result:
     """Classify files of shapes, or all files in a folder, with a trained model.
 
-    The number of points per shape is that of the model's training. They are sampled from a mesh, or are a random subset
-    of a larger point cloud. A smaller point cloud is used as it is.
+    The number of points per shape is that of the model's training. The points are sampled from a mesh, or are a random
+    subset of a larger point cloud. All points of a smaller point cloud are used.
 
     Example: `pointset classify path/to/scans --model runs/parts -o predictions.csv`
 
     Args:
         files: Meshes (OFF, OBJ, PLY, STL, GLB), point clouds (.npy, .npz, .ply, .pcd, .las, .laz, .xyz, .pts, .txt,
-            .csv, .tsv), and folders of them. If folders have names of the model's classes, the accuracy is printed.
+            .csv, .tsv), and folders of these. If folders are named after the model's classes, the accuracy is printed.
         output: File for the predictions (*.csv): name, true class (if it is a class of the model), the five most likely
             classes with their probabilities, entropy in nats, number of points, whether the confidence is low, and for
             pretrained models the distance to their training shapes (1 is typical, above 2 is out of distribution).

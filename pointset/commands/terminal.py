@@ -61,10 +61,10 @@ class Result:
 
 
 def as_table(rows: Table | dict[str, Any]) -> str:
-    """Return rows as a table whose header has their keys, or a dict of facts as one line per fact.
+    """Return rows as a table with the keys of the rows as header, or a dict of facts as one line per fact.
 
-    Text is not reformatted: "+1.0" keeps its sign and its decimal. Columns of numbers are right-aligned, except a first
-    column of text, such as "007".
+    Text is not reformatted: "+1.0" keeps its sign and its decimal. Columns of numbers are right-aligned, except for a
+    first column of text, such as "007".
     """
     from tabulate import tabulate
 

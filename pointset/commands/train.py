@@ -205,7 +205,7 @@ def _show(candidate: "Candidate") -> None:
 
 
 def _group_lines(best: "ModelSelection", sets: "PointSets") -> Iterator[str]:
-    """Yield a sentence on the groups, or on --groups if file names end in numbers and may thus show one object."""
+    """Yield a sentence on the groups or, if file names end in numbers and may show one object, on --groups."""
     from pointset.data.catalogue.cards import list_cards
     from pointset.data.groups import NO_GROUPS, WHAT_GROUPS_TAKES, end_in_numbers
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LOW_CONFIDENCE = "low confidence"
-"""Printed with a prediction of low confidence; see `pointset.zoo.out_of_distribution`."""
+"""This text is printed with a prediction of low confidence (see `pointset.zoo.out_of_distribution`)."""
 MODEL_HELP = f"Folder of a run, or name of a trained model (see `pointset zoo --pretrained`); default: {USUAL}."
 Model = Annotated[str | None, Parameter(name="--model", help=MODEL_HELP)]
 
@@ -86,7 +86,7 @@ def drawable(trained: Trained, *, of_ensemble: bool) -> Trained:
 
 
 def low_confidence_advice(trained: Trained, model: str | None, up: str) -> str:
-    """Return possible causes of low confidence, with options to try; `model` is the value of --model."""
+    """Return possible causes of low confidence, with options to try. `model` is the value of --model."""
     prepared = trained.network
     causes = [f"they may be of none of the model's {len(prepared.classes):,} classes"]
     if prepared.preparation.normalize != "principal-axes":  # else neither axis nor pose matters

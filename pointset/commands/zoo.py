@@ -9,8 +9,8 @@ from pointset.commands.trained import USUAL
 from pointset.zoo.pretrained import FOLDER, PretrainedCard, find_run, list_pretrained, pretrained_card, run_description
 
 LISTING = FOLDER.parent / "listing.json"
-"""Saved output of `describe_models`, which needs torch and builds every model. After a module was added,
-`python scripts/zoo_listing.py` has to be run to write it again; a test checks it."""
+"""Saved output of `describe_models`, which needs torch and builds every model. After adding a module, run `python
+scripts/zoo_listing.py` to write the output again. A test checks this."""
 LISTED_SIZES = ("64", "100", "256", "1024")
 """Numbers of points per test set for which the list of trained models shows the accuracy."""
 
@@ -24,7 +24,7 @@ def zoo(name: str | None = None, /, *, pretrained: bool = False) -> Result:
     Example: `pointset zoo --pretrained`
 
     Args:
-        name: Name of a trained model: show its card, with the terms of use.
+        name: Name of a trained model, to show its card with the terms of use.
         pretrained: List the trained models and their accuracies.
     """
     if name is not None:
@@ -69,7 +69,7 @@ def _list_trained() -> Result:
 
 
 def _row(name: str, card: PretrainedCard) -> dict[str, Any]:
-    """Return one row of the list; sizes that are not in the card have no number."""
+    """Return one row of the list. Sizes that are not in the card have no number."""
     tested = {
         size: f"{100 * card.accuracy[size].accuracy:.1f}" if size in card.accuracy else "" for size in LISTED_SIZES
     }
