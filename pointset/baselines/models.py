@@ -97,8 +97,7 @@ class SupportVectors(nn.Module):
         self.gamma = torch.tensor(WIDTH / len(blocks))
 
     def decisions(self, rows: Float[Tensor, "B width"]) -> Float[Tensor, "B pairs"]:
-        """Return decision values of the pairs of classes (0, 1), (0, 2) and so on. Positive values select the first
-        class."""
+        """Return decision values of the pairs of classes (0, 1), (0, 2) etc. Positive values select the first class."""
         kernel = torch.exp(-self.gamma * torch.cdist(rows, self.vectors).square()).double()
         count = len(self.labels)
         # sums[b, i, r]: the sum over the support vectors of class i, for its pair with the r-th other class

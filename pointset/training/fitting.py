@@ -68,9 +68,9 @@ def fit(
     Raises:
         PointsetError: if the folder holds another run (with other data, recipe, seed, initial weights, frozen
             parameters, loss or optimizer); if the folder is damaged or used by another process; if the device is not
-            available; if the sets have only one class; if all parameters are frozen; if the model and the sets differ
-            in `inputs` or in the number of classes; or if the loss became infinite or NaN (the message names a shape
-            that is not finite).
+            available; if the sets have only one class; if all parameters are frozen; if `inputs` of the model and the
+            sets differ; if the number of logits is not the number of classes; or if the loss became infinite or NaN
+            (the message names a shape that is not finite).
         TypeError: an argument is unknown.
 
     Example:
