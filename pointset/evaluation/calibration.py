@@ -21,12 +21,12 @@ Objective = Literal["log loss", "calibration error"]
 TEMPERATURES = (1e-2, 1e2)
 """Minimum and maximum of fitted temperatures."""
 STEPS = 401
-"""Number of temperatures tried for the calibration error, evenly spaced on a logarithmic scale; the middle one is 1."""
+"""Number of temperatures tried for the calibration error, evenly spaced on a logarithmic scale. The middle one is 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Predictions in bins of confidence, for a reliability diagram, without empty bins."""
+    """Predictions in bins of confidence, for a reliability diagram. Empty bins are left out."""
 
     confidence: Float[ndarray, " bins"]
     """Mean confidence of the bin."""
@@ -45,11 +45,11 @@ def probabilities(logits: Float[ndarray, "shapes classes"], temperature: float =
     """Return softmax(logits / temperature) in double precision.
 
     Args:
-        logits: [shapes, classes].
-        temperature: T > 0; probabilities are more uniform for larger T.
+        logits: logits [shapes, classes].
+        temperature: T > 0. Probabilities are more uniform for larger T.
 
     Returns:
-        Probabilities [shapes, classes]; rows sum to 1.
+        Probabilities [shapes, classes], which sum to 1 for each shape.
     """
     return torch.from_numpy(logits.astype(np.float64) / temperature).softmax(dim=1).numpy()
 
@@ -58,11 +58,11 @@ def brier_score(logits: Float[ndarray, "shapes classes"], labels: Int[ndarray, "
     """Return the mean squared distance between probabilities and one-hot labels (Brier 1950).
 
     Args:
-        logits: [shapes, classes].
+        logits: logits [shapes, classes].
         labels: the true classes [shapes].
 
     Returns:
-        A number from 0, the best, to 2.
+        A number from 0 (the best) to 2.
     """
     apart = probabilities(logits)
     apart[np.arange(len(labels)), labels] -= 1.0
@@ -74,11 +74,11 @@ def reliability(
 ) -> Reliability:
     """Sort predictions into bins of confidence.
 
-    The bins have equal width on (0, 1] (arXiv 1706.04599, eq. 3), or equal mass: equal numbers of predictions (Nguyen
-    and O'Connor 2015).
+    The bins have equal width on (0, 1] (arXiv 1706.04599, eq. 3), or equal mass, with equal numbers of predictions
+    (Nguyen and O'Connor 2015).
 
     Args:
-        logits: [shapes, classes].
+        logits: logits [shapes, classes].
         labels: the true classes [shapes].
         edges: "width" or "mass".
         bins: number of bins.
@@ -87,7 +87,7 @@ def reliability(
         Confidence, accuracy and share of predictions of each bin, and the expected calibration error.
 
     Raises:
-        PointsetError: predictions or bins are missing.
+        PointsetError: if there is no prediction, or no bin.
     """
     if not len(labels) or bins < 1:
         raise PointsetError(f"calibration needs at least 1 prediction and 1 bin, got {len(labels)} and {bins}")
@@ -112,10 +112,10 @@ def fit_temperature(
     objective: Objective = "log loss",
     groups: Int[ndarray, " shapes"] | None = None,
 ) -> float:
-    """Return the temperature T in [0.01, 100] with the lowest objective of softmax(logits / T) on validation shapes.
+    """Return the temperature T in [0.01, 100] that minimises the objective of softmax(logits / T) on validation shapes.
 
     A temperature does not change predicted classes (arXiv 1706.04599, section 4.2). The calibration error has 15 bins
-    of equal mass and is not continuous in T, so the best of 401 temperatures is returned; if several are best, the
+    of equal mass and is not continuous in T, so the best of 401 temperatures is returned, and of several best ones the
     nearest to 1. With few shapes, this objective overfits, and the log loss is safer.
 
     If all n predictions are correct, both objectives are minimal at probabilities of 1. The mean confidence is
@@ -127,13 +127,13 @@ def fit_temperature(
         logits: logits of validation shapes, [shapes, classes].
         labels: the true classes [shapes].
         objective: "log loss" or "calibration error".
-        groups: the group of each shape [shapes]; None for no groups.
+        groups: the group of each shape, [shapes], or None.
 
     Returns:
         The temperature.
 
     Raises:
-        PointsetError: shapes are missing.
+        PointsetError: if there are no shapes.
     """
     from scipy.optimize import brentq
 

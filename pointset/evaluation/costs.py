@@ -50,7 +50,7 @@ def measure_costs(models: Sequence[nn.Module], points: int, *, repeats: int = 9,
 def multiply_adds(model: nn.Module, points: int) -> int:
     """Count the multiply-adds of matrix products and distances between rows in a forward pass over one set.
 
-    torch's own counter counts them for a copy of the model on the CPU; the device does not change the count. If the
+    torch's counter counts them for a copy of the model on the CPU. The device does not change the count. If the
     model has local features, the multiply-adds of neighbour distances and moments are added.
     """
     model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
@@ -65,17 +65,17 @@ def flops(work: Callable[[], object]) -> int:
     """Count the floating-point operations of the matrix products in `work()`, two per multiply-add."""
 
     def distances(first: Sequence[int], second: Sequence[int], *_: Any, **__: Any) -> int:
-        """Count those of |a - b| between rows a [..., n, d] and b [..., m, d]."""
+        """Count the operations of |a - b| between rows a [..., n, d] and b [..., m, d]."""
         return 2 * math.prod(first) * second[-2]
 
     def added(_: Sequence[int], first: Sequence[int], second: Sequence[int], *__: Any, **___: Any) -> int:
-        """Count those of first [..., n, d] times second [..., d, m], which is added in place."""
+        """Count the operations of first [..., n, d] times second [..., d, m], a product that is added in place."""
         return 2 * math.prod(first) * second[-1]
 
     aten = torch.ops.aten
     unknown = {
         aten._cdist_forward: distances,  # for few rows
-        aten._euclidean_dist: distances,  # for many
+        aten._euclidean_dist: distances,  # for many rows
         aten.addmm_: added,
         aten.baddbmm_: added,
     }
@@ -86,7 +86,7 @@ def flops(work: Callable[[], object]) -> int:
 
 @contextmanager
 def _unfused() -> Iterator[None]:
-    """Compute attention and recurrent layers by matrix products: the counter does not know their fused CPU kernels."""
+    """Compute attention and recurrent layers by matrix products, as the counter does not know the fused CPU kernels."""
     attention, recurrent = torch.backends.mha.get_fastpath_enabled(), torch.backends.mkldnn.enabled
     torch.backends.mha.set_fastpath_enabled(False)
     torch.backends.mkldnn.enabled = False  # type: ignore[assignment]

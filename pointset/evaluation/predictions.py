@@ -59,7 +59,7 @@ class Evaluation:
 
     @property
     def predictions(self) -> Int[ndarray, " shapes"]:
-        """The class of the largest logit."""
+        """For each shape, the index of the class with the largest logit."""
         return self.logits.argmax(axis=1)
 
     @property
@@ -69,7 +69,7 @@ class Evaluation:
 
     @property
     def per_class(self) -> dict[str, float]:
-        """Recall of each class, the share of its shapes predicted correctly; classes without shapes are left out."""
+        """Recall of each class: the share of its shapes predicted correctly. Classes without shapes are left out."""
         every = self.logits.shape[1]
         shapes, right = np.bincount(self.labels, minlength=every), np.bincount(self.labels[self.right], minlength=every)
         return {self.classes[label]: float(right[label] / shapes[label]) for label in shapes.nonzero()[0]}
@@ -112,7 +112,7 @@ class Evaluation:
         return reliability(self.logits, self.labels, edges).error
 
     def at_temperature(self, temperature: float) -> "Evaluation":
-        """Return the same predictions with logits / temperature; the accuracy is the same."""
+        """Return the same predictions with logits / temperature. The accuracy does not change."""
         check("temperature", temperature, Positive)
         # In double precision, different logits of single precision stay different.
         return Evaluation(self.logits.astype(np.float64) / temperature, self.labels, self.classes, self.names)
@@ -132,19 +132,19 @@ class Evaluation:
 
 
 def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Evaluation:
-    """Evaluate a classifier on the fixed subsets of a dataset, on the device of the model.
+    """Evaluate a classifier on the fixed point sets of a dataset, on the device of the model.
 
     Args:
         model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; its training mode is restored.
-        data: every shape is used once.
+        data: the dataset; every shape is used once.
         batch_size: shapes per forward pass; does not change the result beyond rounding.
 
     Returns:
         Logits and labels of every shape, with metrics.
 
     Raises:
-        PointsetError: the model's `inputs` differ from `data.inputs`; its classes or their order differ from those of
-            the data; or the logits of a shape are not finite.
+        PointsetError: if the model's `inputs` differ from `data.inputs`; if the model's classes, or their order, differ
+            from those of the data; if the logits of a shape are not finite.
 
     Example:
         >>> result = pointset.evaluate(model, test)
@@ -229,7 +229,7 @@ def save_predictions(evaluation: Evaluation, folder: Path) -> None:
 
 
 def load_predictions(folder: Path) -> Evaluation:
-    """Read what `save_predictions` wrote."""
+    """Read an evaluation that `save_predictions` has saved."""
 
     def parse(content: bytes) -> Evaluation:
         with np.load(io.BytesIO(content), allow_pickle=False) as saved:

@@ -1,7 +1,8 @@
 """Accuracy under corruptions, and on sets with fewer points than the training sets.
 
 Corruptions are defined for clouds in the unit sphere (mean at the origin, farthest point at distance 1), y up.
-`corrupted_sets` moves each fixed set there, corrupts it, moves it back, and normalises it as the dataset's options say.
+`corrupted_sets` moves each point set of a dataset to the unit sphere, corrupts it, moves it back, and normalises it as
+the dataset's options say.
 """
 
 import copy
@@ -41,7 +42,7 @@ class Robustness:
     errors: dict[str, dict[int, float]]
     """Error by corruption and severity."""
     seed: int
-    """Seed of the corruptions; with the same seed, all models get the same clouds."""
+    """Seed of the corruptions. With the same seed, all models get the same clouds."""
     by_size: dict[int, float] = field(default_factory=dict)
     """Accuracy by number of points of the test sets; empty if not measured."""
 
@@ -56,13 +57,13 @@ class Robustness:
         return float(np.mean(list(self.corruption_errors.values())))
 
     def mean_corruption_error(self, baseline: "Robustness") -> float:
-        """Return mCE, the mean over corruptions of the ratio of the error to the baseline's error; below 1 is better.
+        """Return mCE, the mean over corruptions of (error / error of the baseline). Values below 1 are better.
 
         CE_c = sum_s E_(s,c) / sum_s E_(s,c)(baseline) (Hendrycks and Dietterich, arXiv 1903.12261, section 3; their
         baseline is AlexNet, and their values are in per cent).
 
         Raises:
-            PointsetError: model and baseline have different corruptions, severities or seeds, or the baseline has no
+            PointsetError: if model and baseline have different corruptions, severities or seeds; if the baseline has no
                 error under a corruption.
         """
         mine, theirs = ({name: [*by] for name, by in which.errors.items()} for which in (self, baseline))
@@ -89,7 +90,7 @@ def robustness(
         model: see `evaluate`.
         data: clouds without corruption, usually a test set.
         names: names of corruptions; see `list_corruptions`.
-        severities: from 1 to 5.
+        severities: numbers from 1 to 5.
         seed: seed of the corruptions.
         batch_size: shapes per forward pass.
 
@@ -97,7 +98,7 @@ def robustness(
         The errors under each corruption at each severity, and without corruption.
 
     Raises:
-        PointsetError: a corruption or severity is unknown (raised before anything is computed).
+        PointsetError: if a corruption or severity is unknown. It is raised before anything is computed.
 
     Example:
         >>> result = pointset.evaluation.robustness(model, test, names=["rotation", "gaussian"], severities=[1, 5])
@@ -118,21 +119,21 @@ def robustness(
 def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) -> PointSets:
     """Return the fixed sets of a dataset under one corruption, as a dataset.
 
-    density_inc returns half of its input points. Its input therefore has twice the dataset's number of points, if the
-    point cache has as many for every shape. Otherwise, corrupted sets have half the dataset's number of points.
+    The corruption `density_inc` returns half of its input points. Its input has twice the dataset's number of points if
+    the point cache has that many for every shape. Otherwise, corrupted sets have half the dataset's number of points.
 
     Args:
         data: dataset whose fixed sets are corrupted.
         name: one of `list_corruptions()`.
-        severity: 1 to 5.
-        seed: seed of the corruption; the result also depends on the order of the shapes.
+        severity: a number from 1 to 5.
+        seed: seed of the corruption. The result also depends on the order of the shapes.
 
     Returns:
-        A dataset with as many sets, and the same labels and names.
+        A dataset with one corrupted set for each set, and the same labels and names.
 
     Raises:
-        PointsetError: the corruption or severity is unknown, or the points have features: corruptions are defined
-            for coordinates alone.
+        PointsetError: if the corruption or severity is unknown; if the points have features, because corruptions are
+            defined for coordinates alone.
     """
     corruption, level = find_corruption(name, severity)
     if data.options.features:
@@ -158,13 +159,13 @@ def corrupted_sets(data: PointSets, name: str, severity: int, *, seed: int = 0) 
 def accuracy_by_size(
     model: nn.Module, data: PointSets, sizes: Sequence[int] = TESTED_SIZES, *, seed: int = 0, batch_size: int = 64
 ) -> dict[int, float]:
-    """Measure the accuracy on random subsets of the fixed sets; smaller subsets are contained in larger ones.
+    """Measure the accuracy on random subsets of the fixed sets. Smaller subsets are contained in larger ones.
 
     Args:
         model: see `evaluate`.
         data: usually a test set.
-        sizes: numbers of points to keep; numbers above the largest set size are skipped. In a ragged dataset, sets with
-            fewer points are used whole.
+        sizes: numbers of points to keep; numbers above the largest set size are skipped. Sets with fewer points are
+            used whole.
         seed: seed of the subsets.
         batch_size: shapes per forward pass.
 
@@ -172,7 +173,7 @@ def accuracy_by_size(
         Accuracy by size, in the order of the sizes.
 
     Raises:
-        PointsetError: a size is below 1.
+        PointsetError: if a size is below 1.
     """
     clouds = [cloud[:size] for cloud, size in zip(data.points, data.sizes, strict=True)]
     # With the data's own seed, the subsets would depend on the random order that selected the sets.
@@ -209,7 +210,7 @@ def write_robustness(folder: Path, model: nn.Module, test: PointSets) -> None:
 
 
 def robustness_of(folders: Mapping[int, Path]) -> dict[int, Robustness]:
-    """Return the saved results on corrupted and smaller test sets, for each seed that was tested on them."""
+    """Return the saved results on corrupted and smaller test sets, for each seed that has such results."""
     files = {seed: folder / ROBUSTNESS for seed, folder in folders.items() if (folder / ROBUSTNESS).exists()}
     remedy = "delete {} and run the same command again to test the model again"
 
@@ -226,10 +227,10 @@ def robustness_table(models: Mapping[str, Mapping[Any, Robustness]]) -> list[dic
     """Tabulate errors under corruptions, with means over the tested seeds of each model.
 
     Args:
-        models: for the label of each model, its results by seed.
+        models: for each model's label, the results of the model by seed.
 
     Returns:
-        A row for each model that was tested: "clean error %", "mean error %", "mCE %" (relative to the first model,
+        A row for each tested model: "model", "clean error %", "mean error %", "mCE %" (relative to the first model,
         over the seeds that both models have; empty if undefined), "accuracy % at n" for smaller sets, and "seeds".
 
     Example:

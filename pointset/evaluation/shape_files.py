@@ -1,4 +1,4 @@
-"""Predictions and embeddings of files of shapes, and tables of them."""
+"""Predictions and embeddings of shapes in files, and tables of the results."""
 
 import itertools
 import shlex
@@ -33,9 +33,9 @@ class Guess:
     """The prediction of a model for one shape."""
 
     name: str
-    """Path of the file, as given or relative to its folder; for a dataset, the name of the shape."""
+    """Path of the file, or its path within a folder of shapes. For a dataset, it is the name of the shape."""
     likeliest: tuple[tuple[str, float], ...]
-    """At most five classes with their probabilities, the most likely first."""
+    """At most five classes with their probabilities, the most likely class first."""
     entropy: float
     """Entropy of the probabilities of all classes, in nats."""
     points: int
@@ -43,10 +43,10 @@ class Guess:
     true_class: str = ""
     """The true class, spelled as in the model; empty if it is unknown or not a class of the model."""
     low_confidence: bool = False
-    """True if the highest probability is below 50 %; a distance above 1 multiplies this threshold."""
+    """True if the highest probability is below 50 %. If `distance` is above 1, the threshold is 50 % * `distance`."""
     distance: float | None = None
-    """Distance to the training shapes: 1 is typical, above 2 out-of-distribution; None if the model has no
-    distances."""
+    """Distance to the training shapes. A distance of 1 is typical, and one above 2 out-of-distribution. None if the
+    model has no distances."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the prediction as plain data, for JSON."""
@@ -56,7 +56,7 @@ class Guess:
         return content if self.distance is None else content | {"distance": short(self.distance)}
 
     def as_row(self) -> dict[str, Any]:
-        """Return one row of a table: class_1, probability_1, class_2, ..."""
+        """Return one row of a table with the columns `class_1`, `probability_1`, `class_2`, ..."""
         row = self.as_dict()
         classes = row.pop("classes")
         numbered = {f"{key}_{rank}": each[key] for rank, each in enumerate(classes, 1) for key in each}
@@ -66,9 +66,9 @@ class Guess:
 def guess(
     shapes: Sequence[ShapeFile], prediction: Prediction, classes: Sequence[str], points: Sequence[int] | ndarray
 ) -> list[Guess]:
-    """Return the most likely classes of shapes; `points` are the numbers of points in the model's inputs.
+    """Return the most likely classes of shapes. `points` are the numbers of points in the model's inputs.
 
-    True classes are matched regardless of case, spaces, hyphens and underscores: "Night stand" is night_stand.
+    True classes are matched regardless of case, spaces, hyphens and underscores: "Night stand" matches "night_stand".
     """
     from scipy.special import entr
 
@@ -127,9 +127,9 @@ class Failure:
 def classify_files(
     model: Classifier, shapes: Iterable[ShapeFile], *, up: str = "auto", remove_outliers: bool | None = None
 ) -> Iterator[Guess | Failure]:
-    """Classify meshes and point clouds, each prepared by the model; for `up` and `remove_outliers`, see `prepare`.
+    """Classify the meshes and point clouds in files, which the model prepares; for options, see `Classifier.prepare`.
 
-    Yields for each file, in order, its prediction or its failure; a failure does not stop the others.
+    A prediction or a failure is yielded for each file, in order. A failure does not stop the others.
     """
 
     def classify(files: Sequence[ShapeFile], clouds: Sequence[Tensor]) -> Iterator[Guess | Failure]:
@@ -149,7 +149,7 @@ def for_prepared(
     up: str,
     remove_outliers: bool | None,
 ) -> Iterator[T | Failure]:
-    """Yield the results of `compute` for shapes and their prepared points [n, d], or failures."""
+    """Yield, for each shape, the result of `compute` for the shape and its prepared points [n, d], or a failure."""
     shapes = iter(shapes)
     while block := [*itertools.islice(shapes, SETS_AT_ONCE)]:
         prepared: list[Tensor | Failure] = []
@@ -173,11 +173,11 @@ def embed(model: nn.Module, sets: Any, *, batch_size: int = SETS_AT_ONCE) -> Flo
         batch_size: sets per forward pass.
 
     Returns:
-        float32 [N, d], in the order of the sets; d depends on the model.
+        Embeddings [N, d] as float32, in the order of the sets. d depends on the model.
 
     Raises:
-        InputError: the model has no encoder with a pooling, or `sets` are not clouds.
-        PointsetError: sets and model have different numbers of inputs per point.
+        InputError: if the model has no encoder with a pooling; if `sets` are not clouds.
+        PointsetError: if sets and model have different numbers of inputs per point.
 
     Example:
         >>> pointset.evaluation.embed(model, test).shape
@@ -195,7 +195,7 @@ def embed(model: nn.Module, sets: Any, *, batch_size: int = SETS_AT_ONCE) -> Flo
 def embed_files(
     model: Classifier, shapes: Iterable[ShapeFile], *, up: FileUp = "auto", remove_outliers: bool | None = None
 ) -> Iterator[tuple[ShapeFile, Float[ndarray, " d"]] | Failure]:
-    """Yield each shape and its embedding, or a failure, in order; for arguments, see `classify_files`."""
+    """Yield each shape with its embedding, or a failure, in order. For the arguments, see `classify_files`."""
 
     def embed_all(files: Sequence[ShapeFile], clouds: Sequence[Tensor]) -> Iterator[tuple[ShapeFile, ndarray]]:
         return zip(files, embed_rows(model, padded_batches(clouds)).cpu().numpy(), strict=True)
@@ -204,7 +204,7 @@ def embed_files(
 
 
 def save_embeddings(path: Path, model: str, shapes: Sequence[ShapeFile], rows: Float[ndarray, "N d"]) -> None:
-    """Write embeddings with the name of the model and the names, classes and paths of files, as *.npz or *.csv."""
+    """Write embeddings, the model's name, and the names, classes and paths of the shapes into a *.npz or *.csv file."""
     checked_suffix(path, EMBEDDING_SUFFIXES, "a file of embeddings")
     about = {"name": [shape.name for shape in shapes], "true_class": [shape.true_class for shape in shapes]}
     columns: dict[str, Any] = {**about, "path": [str(shape.path.resolve()) for shape in shapes]}
@@ -223,10 +223,10 @@ def save_embeddings(path: Path, model: str, shapes: Sequence[ShapeFile], rows: F
 
 
 def in_folders(paths: Iterable[Path]) -> list[ShapeFile]:
-    """Return the files in `paths` and the shapes in its folders; names in a single folder are relative to it.
+    """Return the shapes in files and folders. If `paths` is a single folder, names are relative to this folder.
 
     Raises:
-        PointsetError: a path is the folder of a run, or a folder has no shape.
+        PointsetError: if a path is the folder of a run; if a folder has no shape.
     """
     listed, shapes = list(paths), list[ShapeFile]()
     for path in listed:

@@ -18,30 +18,30 @@ SETS = 3
 MIXED_ORDERS = 2
 """Number of random orders of each set, in addition to a cyclic shift, which moves every row."""
 PADDING = 5
-"""Masked rows added to each set."""
+"""Number of masked rows added to each set."""
 EACH_SET = torch.arange(SETS)[:, None]
 """Indices [B, 1] of the sets, for indexing with places [B, m]."""
 ROWS_NEEDED = (
     "its output must have one row for each element, in axis 1, or a shape that does not depend on the set's size"
 )
 GARBAGE = (1.0, 1e4, math.nan)
-"""Factors of the masked rows, which are drawn from N(0, 1): the rows are like the elements, far larger, or NaN."""
+"""Factors of the masked rows, which are drawn from N(0, 1). The rows become like the elements, far larger, or NaN."""
 
 
 @dataclass(frozen=True)
 class Symmetry:
-    """The largest deviations, relative to the largest output; inf if an output is not finite."""
+    """The largest deviations, relative to the largest output. Deviations are inf if an output is not finite."""
 
     kind: str
-    """"invariant" when the output has no row per element, "equivariant" when it has."""
+    """"equivariant" if the output has one row for each element, otherwise "invariant"."""
     permutation: float
     """Deviation of f(P X) from f(X), or from P f(X) for an equivariant module."""
     duplicates: float
-    """The same deviation for sets with a repeated element; for an equivariant module, also between rows of equal
-    elements."""
+    """The same deviation for sets with a repeated element. For an equivariant module, it includes differences between
+    rows of equal elements."""
     padding: float | None
     """Deviation between a set and the same set with masked rows at its end or among its elements, with small, large and
-    NaN values; None if the module takes no mask."""
+    NaN values. None if the module takes no mask."""
 
     def __repr__(self) -> str:
         """Return kind and deviations in one line."""
@@ -67,19 +67,19 @@ def check_symmetry(
     """Test invariance or equivariance under permutations, with duplicates, and under padding, in evaluation mode.
 
     Args:
-        module: called as `module(X [B, n, dim], mask [B, n])`, a module or any other function. If its output is [B, n,
-            ...] at every size, it is tested as equivariant, otherwise as invariant.
+        module: a module or another function, called as `module(X [B, n, dim], mask [B, n])`. If the output is [B, n,
+            ...] at every size, equivariance is tested, otherwise invariance.
         sizes: set sizes to try.
-        dim: width of the rows; default: `module.inputs`, or 3.
+        dim: number of coordinates of an element; default: `module.inputs`, or 3.
         seed: seed of sets and permutations.
-        mask: False calls the module with X alone, and does not test padding.
+        mask: if False, the module is called with X alone, and padding is not tested.
 
     Returns:
-        The largest deviations; those of a correct module are of the order of rounding (float32: below 1e-4).
+        The largest deviations. Those of a correct module are of the order of rounding (float32: below 1e-4).
 
     Raises:
-        PointsetError: sizes are empty or below 1; the module cannot be called as above; its output is not a tensor; or
-            the output has neither one row per element nor the same shape for all sets.
+        PointsetError: if `sizes` is empty, or a size is below 1; if the module cannot be called as above; if the output
+            is not a tensor; if the output has neither one row per element nor the same shape for all sets.
 
     Example:
         >>> pointset.check_symmetry(model).worst < 1e-4
@@ -96,7 +96,7 @@ def check_symmetry(
     with torch.no_grad(), in_evaluation_mode(owner) if owner else nullcontext():
         check = _Check(module, mask, next(owner.parameters(), torch.empty(0)) if owner else torch.empty(0), seed)
         sets = [check.draw(size, dim) for size in sizes]
-        # At all sizes: at one size, the outputs of two seed vectors look like those of two elements.
+        # All sizes are tried: at one size, the outputs of two seed vectors look like those of two elements.
         check.equivariant = all(
             check.call(X).shape[:2] == X.shape[:2] and check.call(twice).shape[:2] == twice.shape[:2]
             for X, twice in ((X, X.repeat_interleave(2, dim=1)) for X in sets)
@@ -110,7 +110,7 @@ def check_symmetry(
 
 
 class _Check:
-    """The deviations of a function of X [B, n, dim], and of a mask [B, n] if it takes one."""
+    """The deviations of a function that takes X [B, n, dim] and, if `mask` is True, a mask [B, n]."""
 
     equivariant = False
 
@@ -142,7 +142,7 @@ class _Check:
         return max(deviation, _deviation(equals, equals[:, :1].expand_as(equals)))
 
     def padding(self, X: Tensor, garbage: float) -> float:
-        """Return the deviation with masked rows, `garbage` * N(0, 1), at the end of one set and anywhere in others."""
+        """Return the deviation with masked rows `garbage` * N(0, 1): at the end of one set, anywhere in the others."""
         size = X.shape[1] + PADDING
         order = torch.rand(SETS, size, generator=self.generator)
         order[0] = torch.arange(size)
@@ -155,7 +155,7 @@ class _Check:
         return _deviation(self._at(places, self.call(padded, mask)), self.call(X))
 
     def _at(self, places: Tensor, result: Tensor) -> Tensor:
-        """Return the rows of an equivariant function at places [B, m], or the whole result of an invariant one."""
+        """Return the rows of an equivariant function at `places` [B, m], or the whole result of an invariant one."""
         return result[EACH_SET, places] if self.equivariant else result
 
     def call(self, X: Tensor, mask: Tensor | None = None) -> Tensor:

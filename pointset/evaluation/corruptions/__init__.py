@@ -1,14 +1,17 @@
 """Published corruptions of point clouds at five severities, with a seed, for whole batches.
 
 13 corruptions are from ModelNet40-C (Sun et al., Benchmarking Robustness of 3D Point Cloud Recognition Against Common
-Corruptions, arXiv 2201.12296), with the parameters of the authors' released code (github.com/jiachens/ModelNet40-C,
-`data/generate_c.py`). Its other two, occlusion and lidar, need a renderer. Two dropouts are from ModelNet-C (Ren et
-al., Benchmarking and Analyzing Point Cloud Classification under Corruptions, arXiv 2202.03377).
+Corruptions, arXiv 2201.12296), with the parameters of the authors' code (github.com/jiachens/ModelNet40-C,
+`data/generate_c.py`). The other two corruptions of ModelNet40-C, occlusion and lidar, need a renderer. Two dropouts are
+from ModelNet-C (Ren et al., Benchmarking and Analyzing Point Cloud Classification under Corruptions, arXiv 2202.03377).
 
-Clouds are in the benchmarks' frame: mean at the origin, farthest point at distance 1, y up. Lengths are in that unit.
-Differences from the released code:
+Clouds are in the benchmarks' frame: mean at the origin, farthest point at distance 1, y up. This distance is the unit
+of lengths.
 
-- Its numbers of changed points are for 1,024 points (2,048 for density_inc). Here, they scale with the set size.
+Differences from the authors' code:
+
+- The code's numbers of changed points are for 1,024 points (2,048 for `density_inc`). Here, they scale with the set
+  size.
 - After most corruptions (not gaussian, cutout and the two densities), the code of ModelNet40-C scales clouds to a
   bounding box with longest edge 2. Here, clouds are normalised as in training instead; see
   `pointset.evaluation.robustness`.
@@ -31,14 +34,14 @@ from pointset.evaluation.corruptions import definitions
 
 Family = Literal["density", "noise", "transformation", "dropout"]
 Apply = Callable[[Tensor, Any, Generator], Tensor]
-"""Called with points [B, n, 3], the level of the severity, and the only source of randomness."""
+"""Function of points [B, n, 3], the level of a severity, and a generator, which is the only source of randomness."""
 
 SEVERITIES = (1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
 class Corruption:
-    """One corruption, at five severities; `pointset.evaluation.CORRUPTIONS` has all of them by name.
+    """One corruption at five severities. `pointset.evaluation.CORRUPTIONS` has all corruptions by name.
 
     Example:
         >>> pointset.evaluation.CORRUPTIONS["rotation"].levels
@@ -48,13 +51,13 @@ class Corruption:
     name: str
     """Name for `corrupt`."""
     family: Family
-    """"density", "noise" or "transformation", of ModelNet40-C; "dropout", of ModelNet-C."""
+    """"density", "noise" or "transformation" for corruptions of ModelNet40-C, "dropout" for those of ModelNet-C."""
     levels: tuple[Any, ...]
-    """The parameter for severities 1 to 5, which the docstring of `apply` defines."""
+    """Values of one parameter for severities 1 to 5. The docstring of `apply` defines the parameter."""
     apply: Apply
-    """Called with points [B, n, 3] in the unit sphere, y up, a level and a `torch.Generator`; returns [B, m, 3]."""
+    """Function of points [B, n, 3] (in the unit sphere, y up), a level and a `torch.Generator`. Returns [B, m, 3]."""
     points_needed: int = 1
-    """Input points per returned point, as published: 2 for density_inc, which returns 1,024 of 2,048 points."""
+    """Input points per returned point, as published: 2 for `density_inc`, which returns 1,024 of 2,048 points."""
 
 
 _DISTANCES = (0.025, 0.05, 0.075, 0.1, 0.125)
@@ -95,7 +98,7 @@ def list_corruptions() -> list[str]:
 
 
 def find_corruption(name: str, severity: int) -> tuple[Corruption, Any]:
-    """Return a corruption by name, and the level of one of its severities; a PointsetError if either is unknown."""
+    """Return a corruption by name, and the level of a severity. An unknown name or severity raises a PointsetError."""
     if name not in CORRUPTIONS:
         near, known = closest_spelling(name, list(CORRUPTIONS)), ", ".join(list_corruptions())
         raise PointsetError(f"no corruption is called {quoted(name)}: did you mean {near}? There are {known}")
@@ -114,17 +117,17 @@ def corrupt(
     distance 1, y up), corrupted there, and moved back.
 
     Args:
-        points: [n, 3] or [B, n, 3], array or tensor of floating-point numbers; not modified.
+        points: array or tensor [n, 3] or [B, n, 3] of floating-point numbers, which is not modified.
         name: one of `pointset.evaluation.list_corruptions()`, such as "background".
-        severity: 1, the mildest, to 5.
-        seed: the same seed gives the same corruption; random numbers of float64 points differ from those of float32.
-        up: the axis that points up, "y" or "z"; only corruptions with a direction depend on it.
+        severity: a number from 1 (the mildest) to 5.
+        seed: the same seed gives the same corruption, but other random numbers for float64 than for float32.
+        up: the axis that points up, "y" or "z". Only corruptions with a direction depend on it.
 
     Returns:
-        [m, 3] or [B, m, 3], of the same kind as the points; m depends only on n, name and severity.
+        Points [m, 3] or [B, m, 3], an array or a tensor as `points`. m depends only on n, `name` and `severity`.
 
     Raises:
-        PointsetError: the corruption or severity is unknown, or the points do not have one of these shapes.
+        PointsetError: if the corruption or severity is unknown; if the points do not have one of these shapes.
 
     Example:
         >>> noisy = pointset.evaluation.corrupt(test.points[0], "background", severity=3, seed=0)

@@ -1,7 +1,7 @@
-"""The corruptions: single points moved, added or removed; patches removed; whole clouds rotated, sheared or bent.
+"""The corruptions, which move, add or remove points, remove patches, or rotate, shear or bend whole clouds.
 
-Those without a stated source are from ModelNet40-C; see `pointset.evaluation.corruptions`. All random numbers come from
-the generator, on the device and in the type of the points [B, n, 3].
+Corruptions without a stated source are from ModelNet40-C; see `pointset.evaluation.corruptions`. All random numbers
+come from the generator, on the device and in the type of the points [B, n, 3].
 """
 
 import math
@@ -17,11 +17,11 @@ from pointset.data.transforms import normal, uniform
 
 Points = Float[Tensor, "B n 3"]
 Root = Callable[[Tensor], Tensor]
-"""The square root, or its reciprocal."""
+"""The square root, or 1 / square root."""
 _MOST_PATCHES = 7
 """Maximum number of patches of `drop_local`."""
 _GRID, _RADIUS = 5, 0.5
-"""Number of control points of distortions along each axis, and radius of radial basis functions, PyGeM's default."""
+"""Number of control points of distortions along each axis, and radius of radial basis functions (PyGeM's default)."""
 
 
 def uniform_noise(points: Points, limit: float, generator: Generator) -> Points:
@@ -30,7 +30,7 @@ def uniform_noise(points: Points, limit: float, generator: Generator) -> Points:
 
 
 def gaussian_noise(points: Points, deviation: float, generator: Generator) -> Points:
-    """Add a normal number of this standard deviation to every coordinate, then clip coordinates to [-1, 1]."""
+    """Add a normal number of standard deviation `deviation` to every coordinate, then clip coordinates to [-1, 1]."""
     return (points + deviation * normal(points.shape, points, generator)).clamp(-1.0, 1.0)
 
 
@@ -42,7 +42,7 @@ def impulse_noise(points: Points, divisor: int, generator: Generator) -> Points:
 
 
 def upsampling(points: Points, divisor: int, generator: Generator) -> Tensor:
-    """Add copies of max(1, floor(n / divisor)) random points with noise uniform on [-0.05, 0.05] per coordinate."""
+    """Add copies of max(1, floor(n / divisor)) random points, with noise uniform on [-0.05, 0.05] per coordinate."""
     copies = take(points, some_of(every(points), _share(points, divisor), generator))
     return torch.cat([points, copies + uniform(copies.shape, -0.05, 0.05, points, generator)], dim=1)
 
@@ -59,7 +59,7 @@ def _share(points: Tensor, divisor: int) -> int:
 
 
 def cutout(points: Points, patches: int, generator: Generator) -> Tensor:
-    """Remove patches of 30 points (of 1,024), each a random remaining point and its nearest neighbours."""
+    """Remove patches of 30 of 1,024 points. A patch is a random remaining point and its nearest neighbours."""
     sizes = portions(patches, 30, of=1024, n=points.shape[1])
     left = every(points)
     for size in sizes:
@@ -70,7 +70,7 @@ def cutout(points: Points, patches: int, generator: Generator) -> Tensor:
 def density(points: Points, patches: int, generator: Generator) -> Tensor:
     """Thin patches out: remove 75 random points of each patch of 100 points.
 
-    A patch is a random remaining point and its nearest neighbours; later patches can contain its other 25 points.
+    A patch is a random remaining point and its nearest neighbours. Later patches can contain the other 25 points.
     Numbers are for 1,024 points. Source: ModelNet40-C, density ("local density decrease").
     """
     n = points.shape[1]
@@ -86,8 +86,8 @@ def density(points: Points, patches: int, generator: Generator) -> Tensor:
 def density_inc(points: Points, patches: int, generator: Generator) -> Tensor:
     """Keep patches dense and thin out the rest: half of all points remain, m = ceil(n / 2).
 
-    A patch is a random point and its nearest neighbours, 100 of 2,048 points; patches do not overlap. All other
-    returned points are drawn from the rest with replacement, as in the released code.
+    A patch is a random point and its nearest neighbours, 100 of 2,048 points. Patches do not overlap. All other
+    returned points are drawn from the rest with replacement, as in the authors' code.
 
     Source: ModelNet40-C, density_inc ("local density increase"), which begins with 2,048 points, so that 1,024 remain.
     """
@@ -106,20 +106,20 @@ def density_inc(points: Points, patches: int, generator: Generator) -> Tensor:
 def drop_global(points: Points, share: float, generator: Generator) -> Tensor:
     """Remove a random subset of this share of the points; m = max(1, floor((1 - share) n)).
 
-    Source: ModelNet-C, Drop Global. The share of severity 4, 0.625, is from its released code; its project page has
-    0.675.
+    Source: ModelNet-C, Drop Global. The share of severity 4, 0.625, is that of the authors' code. Their project page
+    has 0.675.
     """
     n = points.shape[1]
     return take(points, some_of(every(points), max(1, int(n * (1 - share))), generator))
 
 
 def drop_local(points: Points, dropped: int, generator: Generator) -> Tensor:
-    """Remove patches (nearest-patch dropout), each a random remaining point and its nearest neighbours.
+    """Remove patches (nearest-patch dropout). A patch is a random remaining point and its nearest neighbours.
 
-    Each cloud loses C patches, with C uniform on 1 ... 7. Of 1,024 points, `dropped` are removed. Each of them is
-    assigned to a random patch, which gives the sizes of the patches.
+    Each cloud loses C patches, with C uniform on 1 ... 7. Of 1,024 points, `dropped` are removed. Each removed
+    point is assigned to a random patch. These assignments determine the sizes of the patches.
 
-    Source: ModelNet-C, Drop Local; C as in its released code (the paper has 1 to 8).
+    Source: ModelNet-C, Drop Local. C is as in the authors' code (the paper has 1 to 8).
     """
     n = points.shape[1]
     total = same_share(dropped, 1024, n)
@@ -133,7 +133,7 @@ def drop_local(points: Points, dropped: int, generator: Generator) -> Tensor:
 
 
 def rotation(points: Points, degrees: float, generator: Generator) -> Points:
-    """Rotate about x, then y, then z, by angles of random sign and a size within 2.5 degrees of `degrees`."""
+    """Rotate about x, then y, then z, by angles of random sign whose size is within 2.5 degrees of `degrees`."""
     angles = torch.deg2rad(_around((len(points), 3), degrees, 2.5, points, generator))
     for axis, angle in enumerate(angles.unbind(1)):
         points = points @ rotations_about(axis, angle)
@@ -141,7 +141,7 @@ def rotation(points: Points, degrees: float, generator: Generator) -> Points:
 
 
 def shear(points: Points, amount: float, generator: Generator) -> Points:
-    """Shear rows p = (x, y, z) to p [[1, 0, b], [d, 1, e], [f, 0, 1]]; heights y do not change.
+    """Multiply points (x, y, z), as rows, by the matrix [[1, 0, b], [d, 1, e], [f, 0, 1]]. Heights y do not change.
 
     b, d, e and f are independent numbers of random sign whose size is uniform within 0.05 of `amount`.
     """
@@ -152,10 +152,10 @@ def shear(points: Points, amount: float, generator: Generator) -> Points:
 
 
 def free_form_distortion(points: Points, amount: float, generator: Generator) -> Points:
-    """Free-form deformation (Sederberg and Parry, SIGGRAPH 1986) by 5 x 5 x 5 control points in the cube [-1, 1]^3.
+    """Bend clouds by 5 x 5 x 5 control points in [-1, 1]^3 (free-form deformation, Sederberg and Parry, SIGGRAPH 1986).
 
     p' = p + 2 sum_ijk b_i(u) b_j(v) b_k(w) mu_ijk with (u, v, w) = (p + 1) / 2 and the Bernstein polynomials b_i(t) =
-    binomial(4, i) t^i (1 - t)^(4 - i). Every component of mu is uniform on [-amount, amount]; its unit is the cube's
+    binomial(4, i) t^i (1 - t)^(4 - i). Every component of mu is uniform on [-amount, amount]. Its unit is the cube's
     edge, hence the factor 2. Points outside the cube do not move.
 
     Source: ModelNet40-C, distortion, which calls PyGeM's FFD (`pygem/ffd.py`).
@@ -170,7 +170,7 @@ def free_form_distortion(points: Points, amount: float, generator: Generator) ->
 def radial_distortion(points: Points, distance: float, generator: Generator, root: Root) -> Points:
     """Move points with 5 x 5 x 5 control points c_i on a regular grid in [-1, 1]^3, each of which moves by `distance`.
 
-    Source: ModelNet40-C, distortion_rbf with root = sqrt (multi-quadratic) and distortion_rbf_inv with 1 / sqrt.
+    Source: ModelNet40-C, `distortion_rbf` with `root` = sqrt (multi-quadratic) and `distortion_rbf_inv` with 1 / sqrt.
 
     M(p) = p + q(p) + sum_i w_i phi(|p - c_i|), phi(r) = root(r^2 + radius^2), with q affine, such that M(c_i) = c_i +
     distance (cos a_i sin g_i, sin a_i sin g_i, cos g_i), sum_i w_i = 0 and sum_i w_i c_i = 0. The angles a_i and g_i
@@ -215,7 +215,7 @@ def _around(shape: tuple[int, ...], value: float, within: float, like: Tensor, g
 
 
 def nearest_patch(points: Points, left: Tensor, size: int | Tensor, generator: Generator) -> Tensor:
-    """Mark `size` points: a random one of those left and its nearest neighbours; each cloud may have its own size."""
+    """Mark `size` points in `left`: a random point and its nearest neighbours. `size` may differ between clouds."""
     sizes = torch.as_tensor(size, device=points.device).reshape(-1, 1)
     centre = take(points, some_of(left, 1, generator))
     distances = torch.linalg.vector_norm(points - centre, dim=2).masked_fill(~left, torch.inf)
@@ -225,7 +225,7 @@ def nearest_patch(points: Points, left: Tensor, size: int | Tensor, generator: G
 
 
 def keep(points: Tensor, where: Tensor, count: int) -> Tensor:
-    """Return the points at True, `count` in each cloud, in their original order: [B, count, 3]."""
+    """Return the points at which `where` is True, `count` in each cloud, in their original order: [B, count, 3]."""
     return points[where].view(len(points), count, 3)
 
 
@@ -235,12 +235,12 @@ def same_share(count: int, of: int, n: int) -> int:
 
 
 def portions(patches: int, each: int, *, of: int, n: int) -> list[int]:
-    """Return sizes of patches in n points, where `of` points have patches of `each`; rounding errors do not add up."""
+    """Return sizes of patches in n points, where `of` points have patches of `each`. Rounding errors do not add up."""
     return [after - before for before, after in pairwise(same_share(i * each, of, n) for i in range(patches + 1))]
 
 
 def signs(shape: Sequence[int], like: Tensor, generator: Generator) -> Tensor:
-    """Draw -1 or 1, equally likely."""
+    """Draw numbers that are -1 or 1 with equal probability."""
     bits = torch.randint(2, tuple(shape), generator=generator, device=generator.device)
     return (2 * bits - 1).to(like)
 
@@ -251,14 +251,14 @@ def whole(shape: Sequence[int], count: int, like: Tensor, generator: Generator) 
 
 
 def every(points: Tensor) -> Tensor:
-    """Return True at every point of [B, n, 3]: bool [B, n]."""
+    """Return a mask [B, n] that is True at every point."""
     return torch.ones(points.shape[:2], dtype=torch.bool, device=points.device)
 
 
 def some_of(among: Tensor, count: int, generator: Generator) -> Tensor:
-    """Draw the rows of `count` random points of each cloud, int64 [B, count], in random order and without repeats.
+    """Draw the indices of `count` random points of each cloud, int64 [B, count], in random order without repeats.
 
-    Every subset of the points at True in `among`, bool [B, n], is equally likely; each cloud must have enough of them.
+    Every subset of the points at which `among` [B, n] is True is equally likely. Each cloud must have `count` of them.
     """
     # The points with the largest uniform keys are a uniform subset; double precision makes ties negligible.
     keys = torch.rand(among.shape, generator=generator, device=generator.device, dtype=torch.float64)
@@ -266,5 +266,5 @@ def some_of(among: Tensor, count: int, generator: Generator) -> Tensor:
 
 
 def take(points: Tensor, rows: Tensor) -> Tensor:
-    """Return the rows [B, k] of points [B, n, 3]: [B, k, 3]."""
+    """Return the points [B, n, 3] at the indices `rows` [B, k]: [B, k, 3]."""
     return points.gather(1, rows.unsqueeze(2).expand(-1, -1, points.shape[2]))
