@@ -86,7 +86,7 @@ class SupportVectors(nn.Module):
         standard = self.standardise(rows, blocks)
         self.labels, numbers = labels.unique(return_inverse=True)
         fitted = SVC(C=PENALTY, gamma=WIDTH / len(blocks), random_state=0)  # None would use the global random state
-        with warnings.catch_warnings():  # as many classes as shapes are allowed
+        with warnings.catch_warnings():  # classes may have one shape each
             warnings.filterwarnings("ignore", "The number of unique classes")
             fitted.fit(standard.numpy(), numbers.numpy())
         sign = -1 if len(fitted.classes_) == 2 else 1  # scikit-learn inverts the sign for two classes

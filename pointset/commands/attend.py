@@ -61,7 +61,7 @@ def attend(
     Blender.
 
     For a folder, the page is a gallery: the attention of one inducing point or seed on many shapes, one row per class.
-    If --model is given several times, the models are shown side by side on the same points.
+    If you pass --model several times, the models are shown side by side on the same points.
 
     With --live, the page contains the model and runs it in the browser, without the internet. If you remove points,
     rotate the shape or open another file, the prediction is computed again.

@@ -89,7 +89,7 @@ def check(
     labels: str | None = None,
     seed: Seed = 0,
 ) -> Result:
-    """Read every shape once and find what makes results wrong: duplicates, leakage, label errors, unreadable files.
+    """Read every shape once and find causes of wrong results: duplicates, leakage, label errors, unreadable files.
 
     Exact duplicates have the same bytes, or the same points in another format or order. Near-duplicates are nearest
     neighbours in feature space: resampled, moved or rescaled copies. Possible label errors are found by cleanlab from

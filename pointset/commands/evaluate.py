@@ -50,7 +50,8 @@ def evaluate(
         objective: Metric that --calibrate minimises on the validation split. The log loss is less noisy than the
             calibration error.
         points: Points per set; default: --points (not --train-points) of the run.
-        on_error: "skip" continues without shapes that cannot be used, "raise" reports them; default: as in training.
+        on_error: "skip" continues without shapes that cannot be used, and "raise" reports them; default: as in
+            training.
         remove_outliers: Remove outliers of point clouds in files; default: as in training.
         up: The axis that points up in the data; auto uses the run's axis for the run's own data, the card's axis for
             another dataset with a card, and the axis that `classify` assumes for other files. Shapes are rotated if the

@@ -99,7 +99,7 @@ def low_confidence_advice(trained: Trained, model: str | None, up: str) -> str:
 
 
 def usual(model: str | None) -> list[str]:
-    """Return a line with the name of the default model, if --model was not given."""
+    """Return a line with the name of the default model, if the user did not set --model."""
     return [f"model: {USUAL} (another: --model)"] if model is None else []
 
 

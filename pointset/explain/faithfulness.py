@@ -86,7 +86,7 @@ def check_explanations(
     Args:
         model: a classifier, called as `model(points [B, n, inputs], mask [B, n]) -> logits [B, classes]`.
         shapes: shapes as in `critical_points`, or points [n, 3] if the model is not of the zoo.
-        explanations: names from `EXPLANATIONS`; None means all explanations that the model allows.
+        explanations: names from `EXPLANATIONS`. None means all explanations that the model allows.
         seed: seed of the random order.
 
     Returns:

@@ -216,8 +216,8 @@ def occlusion_influence(
         model: called as `model(points [B, n, 3], mask [B, n]) -> logits [B, classes]`.
         shape: a shape as in `critical_points`, or points [n, 3] if the model is not of the zoo. Local features are
             those of the whole cloud.
-        label: index of the class; None means the predicted class.
-        neighbours: number of points to remove at a time, including the point itself; None means n / 16.
+        label: index of the class. None means the predicted class.
+        neighbours: number of points to remove at a time, including the point itself. None means n / 16.
 
     Returns:
         [n]: the decrease of the log-probability of the class, in nats, when the point and its neighbours are removed.

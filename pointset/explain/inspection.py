@@ -32,7 +32,7 @@ class Inspection:
 
 
 def network_of(model: Classifier) -> Classifier:
-    """Return the network of an ensemble; any other model is returned unchanged.
+    """Return the network of an ensemble, and any other model unchanged.
 
     Raises:
         PointsetError: the ensemble has no network.

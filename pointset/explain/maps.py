@@ -31,7 +31,8 @@ class AttentionMap:
     - "self": the points, or the pooled vectors, attend to each other;
     - "support": all points in the support of a prediction have the same weight (see `pointset.explain.exact_support`).
 
-    All heads are kept; `heads` combines them. For a batch, `map[i]` is the map of cloud i without its padding.
+    All heads are kept. The method `heads` combines them. For a batch, `map[i]` is the map of cloud i without its
+    padding.
 
     Example:
         >>> map = pointset.find_map(pointset.attention_maps(model, test.points[0]), kind="pools")
@@ -46,7 +47,8 @@ class AttentionMap:
     kind: MapKind
     """The kind of the map."""
     weights: Tensor
-    """[heads, queries, keys] for one cloud, [B, heads, queries, keys] for a batch, on the CPU; 0 at padded keys."""
+    """[heads, queries, keys] for one cloud or [B, heads, queries, keys] for a batch, on the CPU. It is 0 at padded
+    keys."""
     points_are: Side
     """Where the points of the cloud are in the attention: they are the queries, the keys, both or neither."""
     mask: Tensor | None = None

@@ -58,7 +58,7 @@ def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) ->
 
 
 def record_maps(model: nn.Module, points: Any, mask: Any = None) -> list[AttentionMap]:
-    """Return the attention maps of prepared points; see `attention_maps`."""
+    """Return the attention maps of prepared points. See `attention_maps`."""
     points, mask = as_clouds(model, points, mask)
     modules = dict(attentions(model))
     if not modules and not hooked_modules(model):
@@ -88,7 +88,7 @@ def record_maps(model: nn.Module, points: Any, mask: Any = None) -> list[Attenti
 
 
 def mask_argument(model: nn.Module, points: Tensor, mask: Tensor | None) -> dict[str, Tensor]:
-    """Return the mask as a keyword argument of the model's `forward`; see `attention_maps`."""
+    """Return the mask as a keyword argument of the model's `forward`. See `attention_maps`."""
     parameters = list(inspect.signature(model.forward).parameters.values())[1:]
     named = [each for each in parameters if each.name in ("mask", *PADDING_MASKS)]
     required = [each for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
@@ -114,7 +114,7 @@ def each_shape(model: nn.Module, shapes: Any) -> tuple[Sequence[Any], bool]:
 
 
 def explain_each(model: nn.Module, shapes: Any, explain: Callable[[Tensor], Any], least: int = 1) -> Any:
-    """Return `explain(cloud [n, d])` for one shape, or a list of results for several; see `model.predict`.
+    """Return `explain(cloud [n, d])` for one shape, or a list of results for several shapes.
 
     All points of an array or a tensor are used, so that results for points are in the order of the rows of the array.
     """
@@ -167,7 +167,7 @@ def _prepares(model: nn.Module, points: Tensor | np.ndarray) -> bool:
 
 
 def _prepare(model: nn.Module, shape: Any, **reading: Any) -> Any:
-    """Return the prepared points of one shape; an array that the model does not prepare is returned unchanged."""
+    """Return the prepared points of one shape. An array that the model does not prepare is returned unchanged."""
     if isinstance(shape, Prepared):
         return shape.points
     if isinstance(shape, Tensor | np.ndarray) and not _prepares(model, shape):

@@ -83,9 +83,9 @@ def specialisation(
     Args:
         model: a model with ISABs, or with pooling by attention.
         sets: the dataset, of which the fixed and normalised subsets of points are used.
-        layer: the name of a map of kind "reads" or "pools"; None means the first such map. For a single seed, measures
+        layer: the name of a map of kind "reads" or "pools". None means the first such map. For a single seed, measures
             that compare seeds are NaN.
-        per_class: number of shapes of each class; the first ones are used.
+        per_class: number of shapes of each class. The first ones are used.
         seed: seed of the augmentation (random scaling and jitter).
 
     Returns:
@@ -138,7 +138,7 @@ def untrained(model: nn.Module, seed: int = 1) -> nn.Module:
     """Return the control of a zoo model: the same architecture with new initial weights.
 
     Args:
-        model: a zoo model; it is not changed.
+        model: a zoo model, which is not changed.
         seed: number added to the seed of the model.
 
     Returns:
@@ -165,7 +165,7 @@ def _reads(model: nn.Module, points: Tensor, mask: Tensor | None, layer: str | N
 
 
 def _regions(weights: Tensor, points: Tensor, box: tuple[Tensor, Tensor]) -> Tensor:
-    """Return the sums of attention [B, h, m, cells] in the cells of a grid over the box; padding has weight 0."""
+    """Return the sums of attention [B, h, m, cells] in the cells of a grid over the box. Padding has weight 0."""
     low, high = box
     index = ((points[..., :3] - low) / (high - low).clamp(min=1e-12) * CELLS).long().clamp(0, CELLS - 1)
     cell = (index[..., 0] * CELLS + index[..., 1]) * CELLS + index[..., 2]  # [B, n]
@@ -186,6 +186,6 @@ def _between(regions: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _off_diagonal(similarity: Tensor) -> Tensor:
-    """Return the mean [..., m] of each row of similarities [..., m, m] without its diagonal value; NaN if m is 1."""
+    """Return the mean [..., m] of each row of similarities [..., m, m] without the diagonal value, or NaN if m is 1."""
     others = similarity.shape[-1] - 1
     return (similarity.sum(dim=-1) - similarity.diagonal(dim1=-2, dim2=-1)) / others

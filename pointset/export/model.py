@@ -144,7 +144,7 @@ def _difference(model: WithProbabilities, exported: RunModel, example: tuple[Ten
         expected = model(*example)
         try:
             outputs = exported(*example)
-        except Exception as error:  # each runtime raises its own types of exceptions
+        except Exception as error:  # each runtime raises other types of exceptions
             sizes = " x ".join(map(str, example[0].shape[:2]))
             fault = f"fails on batches of {sizes} points ({_in_short(error)})"
             raise PointsetError(f"{name} is not written: its file {fault}") from error

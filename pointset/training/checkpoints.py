@@ -87,7 +87,7 @@ class RunFolder:
         return locked(self.path / ".lock", busy)
 
     def describe(self, description: dict[str, Any]) -> None:
-        """Write run.json if no epoch is finished; otherwise check that the existing file describes the same run."""
+        """Write run.json if no epoch is finished. Otherwise, check that the existing file describes the same run."""
         file = self.path / "run.json"
         if not self.finished and not self._checkpoint.exists():
             file.unlink(missing_ok=True)

@@ -53,7 +53,7 @@ class PointSetClassifier(ClassifierMixin, CloudEstimator):
         model: a name in `list_models()`, such as "isab16-pma"; a baseline, such as "features+surface-svm", which is
             fitted in seconds and uses coordinates only; or a pretrained model in `list_pretrained()`, which is
             fine-tuned with `transfer_recipe` and the fields of `recipe` that differ from the defaults.
-        points: number of points per set. Training draws new points from each cloud in every epoch; predictions use a
+        points: number of points per set. Training draws new points from each cloud in every epoch. Predictions use a
             fixed subset. None uses all points.
         normalize: normalisation of each cloud, as in `DataOptions`.
         device: a torch device name, or "auto", which uses a GPU if there is one.

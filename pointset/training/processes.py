@@ -1,4 +1,4 @@
-"""Training in several processes with one device each, by Hugging Face Accelerate; usually there is one process.
+"""Training in several processes with one device each, by Hugging Face Accelerate. Usually there is one process.
 
 Every process draws the whole batch of the recipe, and computes the sets `rank`, `rank + world`, ... of the batch. The
 sum of the gradients over the processes is the gradient of the mean loss over the batch. DistributedDataParallel would
@@ -111,7 +111,7 @@ def is_main() -> bool:
 
 
 def join_processes(device: torch.device) -> Processes:
-    """Join the processes that train together, each on its own device. A single process uses `device`."""
+    """Join the processes that train together, each on a separate device. A single process uses `device`."""
     world = world_size()
     if world == 1:
         return Processes(device)

@@ -22,7 +22,7 @@ ScheduleName = Literal["cosine", "step", "constant"]
 if TYPE_CHECKING:
     Schedule = ScheduleName | Callable[[int, int], float]
 else:
-    Schedule = ScheduleName  # for the command line, where a function cannot be given
+    Schedule = ScheduleName  # for the command line, which cannot pass a function
 
 
 @explained

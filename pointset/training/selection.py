@@ -103,7 +103,7 @@ def select_model(
             predictions.
 
     Returns:
-        The selected model, fitted to all shapes, the candidates with their out-of-fold accuracies, and the reason.
+        The selected model (fitted to all shapes), the candidates with their out-of-fold accuracies, and the reason.
 
     Raises:
         PointsetError: the shapes are of one class, or the folder holds another run.

@@ -63,7 +63,7 @@ def frame_of(clouds: Sequence[NDArray[np.float64]], camera: Camera) -> tuple[NDA
 def draw_lines(lines: Sequence[Line], camera: Camera, title: str, note: str, total: float | None = None) -> Picture:
     """Return a picture of panels of equal size with a title and a note. Its axes are the panels, line by line.
 
-    `total` is the width of the picture in inches; None means the width that the panels need.
+    `total` is the width of the picture in inches. None means the width that the panels need.
     """
     panels = [panel for line in lines for panel in line.panels]
     corners, aspect = frame_of([panel.cloud for panel in panels], camera)
@@ -161,7 +161,7 @@ def draw_clouds(
         clouds: any input of `model.predict`: clouds [n_i, 3], files or meshes (1,024 points of each file or mesh are
             drawn), or `PointSets`.
         names: one name per cloud, drawn above it.
-        up: the upward axis of the points; None means the axis of the camera.
+        up: the upward axis of the points. None means the axis of the camera.
         camera: the camera of all panels.
         title: title of the picture.
         columns: maximum number of clouds in a line.
@@ -173,7 +173,7 @@ def draw_clouds(
     if columns < 1:
         raise PointsetError(f"columns must be at least 1, got {columns}")
     camera = camera_of(camera, up, "z")
-    shapes = [to_unit(cloud, "z") for cloud in clouds_of(clouds, camera.up)]  # "z" does not rotate; the camera does
+    shapes = [to_unit(cloud, "z") for cloud in clouds_of(clouds, camera.up)]  # "z": no rotation before the camera
     if not shapes or len(names or shapes) != len(shapes):
         counts = f"got {len(shapes)} clouds and {len(names or ())} names"
         raise PointsetError(f"give at least one cloud, and one name each: {counts}")

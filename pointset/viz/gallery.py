@@ -53,7 +53,7 @@ def gallery(
         shapes: `PointSets`, of which the same number from each class is shown, or any other input of `model.predict`:
             files, meshes, arrays or a list of these.
         most: maximum number of shapes.
-        up: the upward axis of the points; None means the axis of the model's preparation.
+        up: the upward axis of the points. None means the axis of the model's preparation.
         camera: the camera of the first view.
         title: title of the page.
 

@@ -46,9 +46,9 @@ def draw_maps(
     Args:
         attention: a map of one cloud. For kind "writes", a panel shows how much each point reads one inducing point.
         points: [n, 3], the cloud for which the map was computed. None means `attention.points`.
-        heads: indices of the heads; None means all.
-        queries: indices of inducing points, seeds or (for kind "self") points; None means all, or 8 points far apart.
-        up: the upward axis of the points; None means the axis of the camera, or of the model's preparation.
+        heads: indices of the heads. None means all.
+        queries: indices of inducing points, seeds or (for kind "self") points. None means all, or 8 points far apart.
+        up: the upward axis of the points. None means the axis of the camera, or of the model's preparation.
         camera: the camera of all panels.
         title: title of the picture.
         width: "column" (3.25 inches) or "page" (6.75 inches) for a figure of a paper, without title and note.
@@ -216,7 +216,7 @@ def draw_importance(
     camera: Camera | None = None,
     title: str = "Importance of points",
 ) -> Picture:
-    """Draw several measures of the importance of points side by side, each with its own colour bar.
+    """Draw several measures of the importance of points side by side, each with a separate colour bar.
 
     A measure with negative values, such as `occlusion_influence`, has a linear scale. Other measures, such as attention
     or `critical_points`, are divided by their mean and have the logarithmic scale of attention.
@@ -224,7 +224,7 @@ def draw_importance(
     Args:
         points: [n, 3], one cloud.
         values: the importance [n] of each point for each measure, by the title of its panel.
-        up: the upward axis of the points; None means the axis of the camera.
+        up: the upward axis of the points. None means the axis of the camera.
         camera: the camera of all panels.
         title: title of the picture.
 

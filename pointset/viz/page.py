@@ -74,11 +74,11 @@ def make_page(
         title: title of the page.
         prediction: a line under the title, such as "predicted: chair (93 %)".
         classes: names and probabilities, most probable first. The first 5 are shown as bars.
-        layer: the layer that is shown first; None means the last of kind "reads", or else of kind "pools".
-        heads: indices of the heads; None means all.
+        layer: the layer that is shown first. None means the last layer of kind "reads", or else of kind "pools".
+        heads: indices of the heads. None means all.
         queries: indices of inducing points, seeds or points. They apply to the layer shown first, and to layers of the
             same kind with the same number of queries. None means all, or 16 points far apart if the queries are points.
-        up: the upward axis of the points; None means the axis of the camera, or of the model's preparation.
+        up: the upward axis of the points. None means the axis of the camera, or of the model's preparation.
         camera: the camera of the first view.
 
     Returns:
