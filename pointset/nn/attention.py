@@ -3,10 +3,11 @@
     Att(Q, K, V) = A V,  A = weights(score(Q, K)),  by default softmax(Q K^T / sqrt(d))
     Multihead(X, Y, Y) = concat_j(Att(Q_j, K_j, V_j)) W^O,    Q = X W^Q, K = Y W^K, V = Y W^V
 
-Scores are in `scores`, weights in `weights`. `fast.kernels` chooses the fastest function for the same result.
+`scores` has the score functions, `weights` the weights functions. `fast.kernels` chooses the fastest of several
+functions with the same result.
 
-Letters: X [B, n, .] gives the queries, Y [B, m, .] the keys and values. The queries have width d, and each of the
-h heads width c = d / h. The mask [B, m] is True at the real rows of Y.
+Letters: the queries are computed from X [B, n, .], the keys and values from Y [B, m, .]. The queries have width d, with
+h heads of width c = d / h. The mask [B, m] is True at the real rows of Y, False at padding.
 Sources: "Attention is all you need" (arXiv 1706.03762, section 3.2); "Set Transformer" (arXiv 1810.00825, eq. 3 to 5).
 """
 
@@ -38,7 +39,7 @@ def attend(
     weights: Callable[[Tensor, Tensor | None], Tensor],
     mask: Bool[Tensor, "B m"] | None = None,
 ) -> tuple[Float[Tensor, "B h n e"], Float[Tensor, "B h n m"]]:
-    """Return A V and A = weights(score(Q, K)), by default softmax(Q K^T / sqrt(d)).
+    """Return A V and A = weights(score(Q, K)), such as softmax(Q K^T / sqrt(d)).
 
     Args:
         Q, K, V: queries [B, h, n, c], or [1, h, n, c] if all sets share them; keys [B, h, m, c]; values [B, h, m, e].
@@ -63,18 +64,18 @@ def attend(
 class Multihead(RowsModule):
     """Multihead(X, Y, Y) = concat_j(weights(score(Q_j, K_j)) V_j) W^O, with Q = X W^Q, K = Y W^K, V = Y W^V.
 
-    The default weights are softmax(Q_j K_j^T / sqrt(d)); the options choose other scores and weights. With the option
-    form="reference", W^O is left out, as in the authors' code.
+    The default weights are softmax(Q_j K_j^T / sqrt(d)). The options choose other scores and weights. With the option
+    form="reference", W^O is left out, as in the code of the Set Transformer's authors.
 
-    X [B, n, dim_query] and Y [B, m, dim_key] with its mask [B, m] give [B, n, dim].
+    X [B, n, dim_query] and Y [B, m, dim_key], with the mask [B, m] of Y, give [B, n, dim].
 
     Args:
         dim_query, dim_key, dim: widths of X, of Y and of the result; dim is a multiple of the number of heads.
         options: heads, form, score, weights, ...; see `AttentionOptions`.
-        changes: fields of `AttentionOptions`, given by name, that replace those of `options`.
+        changes: keyword arguments that replace fields of `options`.
 
     Raises:
-        InputError: heads does not divide dim.
+        InputError: `heads` does not divide `dim`.
 
     Source:
         Vaswani et al., Attention is all you need (arXiv 1706.03762), section 3.2; Lee et al. (arXiv 1810.00825), eq. 3
@@ -103,7 +104,7 @@ class Multihead(RowsModule):
         self.score = SCORES[options.score](dim, options)
         self.weights = Weights(options)
         self.record: Callable[[Tensor], object] | None = None
-        """Function to call with the weights [B, h, n, m] in every forward pass, or None."""
+        """Function that every forward pass calls with the weights [B, h, n, m], or None."""
 
     def forward(
         self,
@@ -111,13 +112,13 @@ class Multihead(RowsModule):
         Y: Float[Tensor, "B m dim_key"],
         mask: Bool[Tensor, "B m"] | None = None,
     ) -> Float[Tensor, "B n d"]:
-        """Return the result [B, n, d] of the attention of X to Y; an X of batch size 1 is shared by all sets of Y."""
+        """Return the attention [B, n, d] of X to Y. All sets of Y share an X of batch size 1."""
         return self.output(self.attend(self.query(X), Y, mask))
 
     def attend(
         self, Q: Float[Tensor, "_ n d"], Y: Float[Tensor, "B m dim_key"], mask: Bool[Tensor, "B m"] | None = None
     ) -> Float[Tensor, "B n d"]:
-        """Return concat_j(A_j V_j) [B, n, d] for queries Q, before W^O; 0 if a set of Y is empty."""
+        """Return concat_j(A_j V_j) [B, n, d] for queries Q, without W^O. The result of an empty set Y is 0."""
         kernel = choose_kernel(Q, Y, self.key, self.score, self.weights, self.record is not None, explicit)
         Y = zero_padded_rows(Y, mask)  # a weight 0 times a padded NaN is NaN
         K, V = Projection(Y, self.key), Projection(Y, self.value)
@@ -132,7 +133,7 @@ class Multihead(RowsModule):
 
 
 def changed_options(block: type, options: Any, changes: Mapping[str, Any]) -> AttentionOptions:
-    """Return `options` with the changed fields; raise an error if it has another type, or a field is unknown."""
+    """Return `options` with the changed fields. Raise an error for a wrong type or an unknown field."""
     if not isinstance(options, AttentionOptions):
         wrong = f"{quoted(options)}, of type {type(options).__name__}"
         raise InputError(f"options must be AttentionOptions, got {wrong}: give heads, norm, ... by name, as in heads=8")
@@ -147,6 +148,6 @@ def changed_options(block: type, options: Any, changes: Mapping[str, Any]) -> At
 def explicit(
     Q: Float[Tensor, "_ n d"], K: Projection, V: Projection, mask: Tensor | None, score: Score, weights: Kernel
 ) -> Float[Tensor, "B n d"]:
-    """Return concat_j(A_j V_j), computed as in the formula."""
+    """Return concat_j(A_j V_j), computed step by step as in the formula."""
     queries, keys, values = (split_heads(X, score.heads) for X in (Q, K.product(), V.product()))
     return join_heads(attend(queries, keys, values, score, weights, mask)[0])

@@ -6,7 +6,7 @@
     PMA_k(Z)   = MAB(S, rFF(Z))                                         eq. 11
 
 Letters: X [B, n, d] and Y [B, m, d] are sets of rows, I [m, d] inducing points, S [k, d] seeds. Masks are True at real
-rows.
+rows, False at padding.
 
 Form "paper" follows these equations. Form "reference" is the code that the authors ran and released (github
 juho-lee/set_transformer, modules.py): the residual is the projected query, W^O is left out, H + rFF(H) is
@@ -51,19 +51,19 @@ class MAB(RowsModule):
     - form "paper":      H = N(X + Multihead(X, Y, Y));         O = N(H + rFF(H))
     - form "reference":  H = N(Q + concat_j(A_j V_j)), Q = X W^Q;  O = N(H + ReLU(H W + b))
 
-    N is the norm that the option `norm` names; by default "layer" for form "paper" and "none" for form "reference".
-    With `prenorm`, N is applied to the inputs of each residual branch instead of to the sums.
+    A_j are the attention weights of head j. N is the norm of the option `norm`, by default "layer" for form "paper" and
+    "none" for form "reference". With `prenorm`, N is applied to the inputs of each residual branch instead of the sums.
 
-    X [B, n, dim_query] and Y [B, m, dim_key] with its mask [B, m] give [B, n, dim].
+    X [B, n, dim_query] and Y [B, m, dim_key], with the mask [B, m] of Y, give [B, n, dim].
 
     Args:
         dim_query, dim_key, dim: widths of X, of Y and of the result. Form "paper" adds X to the result, so it needs
             dim_query == dim.
         options: heads, form, norm, score, weights, ...; see `AttentionOptions`.
-        changes: fields of `AttentionOptions`, given by name, that replace those of `options`.
+        changes: keyword arguments that replace fields of `options`.
 
     Raises:
-        InputError: dim_query differs from dim in form "paper", or heads does not divide dim.
+        InputError: `dim_query` differs from `dim` in form "paper", or `heads` does not divide `dim`.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 6 and 7; form "reference" is the released code.
@@ -98,9 +98,9 @@ class MAB(RowsModule):
         mask: Bool[Tensor, "B m"] | None = None,
         query_mask: Bool[Tensor, "_ n"] | None = None,
     ) -> Float[Tensor, "B n d"]:
-        """Return O [B, n, d]; an X of batch size 1 is shared by all sets of Y.
+        """Return O [B, n, d]. All sets of Y share an X of batch size 1.
 
-        Both masks are True at real rows. `mask` [B, m] excludes padded rows of Y from the attention, `query_mask`
+        Both masks are True at real rows. `mask` [B, m] excludes padded rows of Y from the attention. `query_mask`
         [B, n] excludes padded rows of X from the statistics of the norms.
         """
         if mask is None and may_write_in_tiles(self, X, Y):
@@ -237,13 +237,13 @@ class PMA(RowsModule):
         self.mab = MAB(dim, dim, dim, options)
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B k d"]:
-        """Return one row per seed [B, k, d]."""
+        """Return one row per seed, [B, k, d]."""
         S = self.seeds if self.pooled_seeds is None else self.pooled_seeds(Z, mask)
         return self.mab(S, self.feed_forward(Z), mask)
 
 
 def initial_rows(rows: int, dim: int, initial: InitialName) -> Float[Tensor, "1 rows dim"]:
-    """Return initial inducing points or seeds: "normal" (standard normal) or "xavier", as in the released code.
+    """Return initial inducing points or seeds, "normal" (standard normal) or as in the authors' code ("xavier").
 
     For the shape [1, m, d], xavier_uniform_ assumes m d inputs. Its bound, sqrt(6 / (m d + d)), is so small that the
     initial rows are nearly equal.
@@ -252,7 +252,7 @@ def initial_rows(rows: int, dim: int, initial: InitialName) -> Float[Tensor, "1 
 
 
 class PooledSeeds(nn.Module):
-    """Seeds S_t = statistic(Z) W_t + b_t for t = 1, ..., k: linear functions of a pooled set.
+    """Seeds S_t = statistic(Z) W_t + b_t for t = 1, ..., k: linear functions of a statistic of the set.
 
     Args:
         dim: width d of Z and of the seeds.
@@ -270,5 +270,5 @@ class PooledSeeds(nn.Module):
         self.maps = nn.Linear(dim, seeds * dim)
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B k d"]:
-        """Return the seeds of each set; the mask is True at real rows."""
+        """Return the seeds of each set. `mask` is True at real rows."""
         return self.maps(STATISTICS[self.statistic](Z, mask)).unflatten(2, (-1, Z.shape[2])).squeeze(1)

@@ -23,7 +23,8 @@ NORM = {"norm": "batch_norm", "norm_kwargs": {"allow_single_element": True}}
 class PointNet(WholeModel):
     """PointNet without its transform networks ("vanilla" in the paper's table 6).
 
-    Row-wise layers of widths 64, 64, 64, 128 and 1024, maximum over the rows, layers of widths 512, 256 and `classes`.
+    The model has row-wise layers of widths 64, 64, 64, 128 and 1024, the maximum over the rows, and layers of widths
+    512, 256 and `classes`.
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives logits [B, classes].
 
@@ -63,8 +64,9 @@ class PointNet(WholeModel):
 class DGCNN(WholeModel):
     """Dynamic graph CNN: four edge convolutions over the nearest neighbours in feature space.
 
-    Edge convolutions of widths 64, 64, 128 and 256 with the maximum over k neighbours, a layer of width 1024 for their
-    concatenated outputs, maximum and mean over the rows, layers of widths 512, 256 and `classes`.
+    The edge convolutions have widths 64, 64, 128 and 256 and take the maximum over k neighbours. Their concatenated
+    outputs go through a layer of width 1024, the maximum and mean over the rows, and layers of widths 512, 256 and
+    `classes`.
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives logits [B, classes].
 
@@ -109,7 +111,7 @@ class DGCNN(WholeModel):
         return self.head(torch.cat([pool(rows, index, dim_size=len(points)) for pool in self.pools], dim=1))
 
     def _edges(self, rows: Float[Tensor, "N d"], keep: Mask) -> Int[Tensor, "2 edges"]:
-        """Return the edges neighbour -> row between the real rows of each set."""
+        """Return the edges from neighbours to rows, between the real rows of each set."""
         X = rows.new_zeros(*keep.shape, rows.shape[1])
         X[keep] = rows.detach()
         distance = torch.cdist(X, X).masked_fill(~keep[:, None], torch.inf)

@@ -29,9 +29,9 @@ class Masked(nn.Module):
 class Dropout(nn.Dropout):
     """`nn.Dropout` with cheaper random numbers on a CPU.
 
-    In training, each number is set to zero with probability p; the others are divided by 1 - p. On a CPU, one draw of
-    torch's global generator gives four random numbers of 16 bits (`nn.Dropout` makes one draw per number), so p is
-    rounded to a multiple of 2^-16.
+    In training, each number is set to zero with probability p. The other numbers are divided by 1 - p. On a CPU, one
+    draw from torch's global generator gives four random numbers of 16 bits, so p is rounded to a multiple of 2^-16.
+    `nn.Dropout` makes one draw per number.
 
     Example:
         >>> X = pointset.nn.Dropout(0.25)(torch.ones(1000))
@@ -40,7 +40,7 @@ class Dropout(nn.Dropout):
     """
 
     def forward(self, X: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Return X with some of its numbers set to zero; X itself in evaluation mode."""
+        """Return X with some numbers set to zero and the others scaled. In evaluation mode, return X itself."""
         if not self.training or self.p == 0.0:
             return X
         dropped = round(self.p * LEVELS)
@@ -56,7 +56,7 @@ class Dropout(nn.Dropout):
 
 @contextmanager
 def in_evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """Put the module in evaluation mode inside this block; afterwards restore the mode of each submodule."""
+    """Put the module in evaluation mode inside this block. Afterwards, restore the mode of each submodule."""
     modes = {part: part.training for part in module.modules()}
     module.eval()
     try:

@@ -12,31 +12,31 @@ from torch import Tensor
 
 Mask = Bool[Tensor, "B n"]
 PADDING_MASKS = ("key_padding_mask", "src_key_padding_mask", "padding_mask")
-"""Names of masks that are True at padded rows, as in torch; all other masks are True at real rows."""
+"""Names of masks in torch, which are True at padded rows. The masks of this package are True at real rows."""
 Statistic = Literal["max", "mean"]
 
 
 def masked_max(X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 d"]:
-    """Return the maximum of each feature over the real rows; 0 for an empty set."""
+    """Return the maximum of each feature over the real rows, or 0 for an empty set."""
     if mask is None:
         return _largest(X)
     return _largest(X.masked_fill(~mask.unsqueeze(-1), float("-inf"))).masked_fill(~non_empty(mask), 0.0)
 
 
 def _largest(X: Float[Tensor, "B n d"]) -> Float[Tensor, "B 1 d"]:
-    """Return the maximum of each feature; one of equal values gets the gradient, as in the released networks."""
-    if torch.is_grad_enabled() and X.requires_grad:  # amax shares the gradient among equal values: one more pass
+    """Return the maximum of each feature. Of several equal maxima, one gets the gradient, as in published code."""
+    if torch.is_grad_enabled() and X.requires_grad:  # amax splits the gradient, in one more pass
         return X.max(dim=1, keepdim=True).values
     return X.amax(dim=1, keepdim=True)
 
 
 def masked_sum(X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 d"]:
-    """Return the sum of each feature over the real rows; 0 for an empty set."""
+    """Return the sum of each feature over the real rows, or 0 for an empty set."""
     return zero_padded_rows(X, mask).sum(dim=1, keepdim=True)
 
 
 def masked_mean(X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 d"]:
-    """Return the mean of each feature over the real rows; 0 for an empty set."""
+    """Return the mean of each feature over the real rows, or 0 for an empty set."""
     if mask is None:
         return X.mean(dim=1, keepdim=True)
     count = mask.sum(dim=1).clamp(min=1).to(X.dtype)
@@ -44,7 +44,7 @@ def masked_mean(X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Te
 
 
 STATISTICS: dict[Statistic, Callable[[Tensor, Mask | None], Tensor]] = {"max": masked_max, "mean": masked_mean}
-"""Statistics of each feature of a set by name, (X, mask) -> [B, 1, d]."""
+"""Functions (X, mask) -> [B, 1, d] by name, which return a statistic of each feature of a set."""
 
 
 def zero_padded_rows(X: Float[Tensor, "B n d"], mask: Mask | None) -> Float[Tensor, "B n d"]:
@@ -58,5 +58,5 @@ def non_empty(mask: Mask) -> Bool[Tensor, "B 1 1"]:
 
 
 def full_mask(X: Float[Tensor, "B n d"], mask: Mask | None) -> Mask:
-    """Return the mask; if it is None, a mask of True."""
+    """Return the mask, or one that is True everywhere instead of None."""
     return torch.ones(X.shape[:2], dtype=torch.bool, device=X.device) if mask is None else mask

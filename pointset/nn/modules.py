@@ -18,14 +18,16 @@ HeadName = Literal["hidden", "linear"]
 MapKind = Literal["reads", "writes", "pools", "self", "support"]
 Side = Literal["keys", "queries", "both", "neither"]
 Maps = dict[str, tuple[MapKind, Side]]
-"""For each submodule with attention, by name: the kind of its map, and whether the points are keys, queries or both."""
+"""For each submodule with attention, by name: the kind of its attention map, and the side of the map with the
+points."""
 
 
 class RowsModule(nn.Module):
-    """Base class of modules that are called with rows and a mask; a wrong type or shape raises an InputError."""
+    """Base class of modules that are called with rows (feature vectors) and a mask, and check both."""
 
     row_widths: tuple[int | None, ...] = (None,)
-    """Widths of the tensors of rows in a call, None for any width. The next argument is the mask of the last one."""
+    """Width of the rows in each of the first arguments of a call, or None for any width. The next argument is a
+    mask."""
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         """Check the rows and the mask, except under a compiler or an exporter, and call the module."""
@@ -48,12 +50,12 @@ class SetModule(RowsModule):
     """Base class of encoders, poolings and whole models: modules that are registered and built by name."""
 
     options_used: ClassVar[tuple[str, ...] | None] = None
-    """Options of the model, in addition to `dim`, that change the module; None means any. "attention" stands for all
-    options of attention blocks, "pool_attention" for those of PMA."""
+    """Options of the model, in addition to `dim`, that change the module. None means all. "attention" stands for all
+    options of attention blocks, "pool_attention" for all options of PMA."""
     export: ClassVar[bool] = False
-    """True if the module takes a mask and its operations do not depend on sizes."""
+    """True if the module can be exported: it takes a mask, and its operations do not depend on sizes."""
     maps: ClassVar[Maps] = {}
-    """Attention maps; empty if there are none."""
+    """Attention maps of the submodules; see `Maps`."""
     no_decay: ClassVar[tuple[str, ...]] = ()
     """Names of parameters that are excluded from weight decay."""
 
@@ -81,27 +83,27 @@ class Pooling(SetModule):
     head: ClassVar[HeadName] = "hidden"
     """Head after the pooling: two layers ("hidden") or one ("linear")."""
     any_width: ClassVar[bool] = False
-    """True if the pooling takes rows of any width, such as points; otherwise their width is `dim`."""
+    """True if the pooling takes rows of any width, such as points. Otherwise, it takes rows of width `dim`."""
 
     @classmethod
     def build(cls, options: Any, width: int, argument: Any = None) -> "Pooling":
-        """Build the pooling from the model's options, the width of the rows, and the argument in the name."""
+        """Build the pooling from the model's options, the width of the rows, and the argument in its name."""
         return cls() if argument is None else cls(argument)
 
 
 class OneRowPool(Pooling):
-    """Base class of poolings to one row. They use float32 or float64: in bfloat16, a sum of ones stops at 256."""
+    """Base class of poolings to one row, in at least float32, because a sum of ones in bfloat16 stops at 256."""
 
     options_used: ClassVar[tuple[str, ...] | None] = ()
     export = True
 
     @classmethod
     def build(cls, options: Any, width: int, argument: Any = None) -> Pooling:
-        """Build the pooling from the argument in the name and the width of the rows."""
+        """Build the pooling from the argument in its name and the width of the rows."""
         return cls(width) if argument is None else cls(argument, width)
 
     def forward(self, Z: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B 1 e"]:
-        """Return one row per set; the mask is True at real rows."""
+        """Return one row per set. `mask` is True at real rows."""
         mixed = torch.is_autocast_enabled(Z.device.type)
         with torch.autocast(Z.device.type, enabled=False):
             rows = Z.to(torch.promote_types(Z.dtype, torch.float32))
@@ -111,17 +113,17 @@ class OneRowPool(Pooling):
         return pooled if mixed else pooled.to(Z.dtype)
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
-        """Return the pooled row of each set; that of an empty set must have finite gradients, and is replaced by 0."""
+        """Return one pooled row per set. For an empty set, it must have finite gradients; `forward` then returns 0."""
         raise NotImplementedError
 
 
 class Encoder(nn.ModuleList, SetModule):
     """Base class of encoders: points X [B, n, inputs] -> rows [B, n, dim], in the order of the points.
 
-    By default, the layers are called in order as `layer(X, mask)`. The mask [B, n] is True at real points.
+    By default, the layers are called in order. The mask [B, n] is True at real points.
 
     Args:
-        layers: the layers.
+        layers: modules that are called as `layer(X, mask)`.
 
     Example:
         >>> encoder = pointset.nn.Encoder([pointset.nn.SAB(3, 16), pointset.nn.SAB(16, 16)])
@@ -130,16 +132,16 @@ class Encoder(nn.ModuleList, SetModule):
     """
 
     activation: ClassVar[type[nn.Module]] = nn.ReLU
-    """The activation between the layers of the head."""
+    """The activation between the layers of the model's head."""
     subtracts_statistic: ClassVar[bool] = False
-    """True if the layers subtract the statistic of the pooling; tables then show it, as in "rFFp-max + max"."""
+    """True if the layers subtract the pooling's statistic. Tables then name the statistic, as in "rFFp-max + max"."""
 
     def __init__(self, layers: Iterable[nn.Module] = ()) -> None:
         super().__init__(layers)
 
     @classmethod
     def build(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> "Encoder":
-        """Build the encoder from the model's options, the inputs per point, the pooling's class, and the argument."""
+        """Build the encoder from the model's options, the inputs per point, the pooling and the argument."""
         constructor: Any = cls
         return constructor(inputs, options.dim, *() if argument is None else (argument,))
 
@@ -155,5 +157,5 @@ class WholeModel(SetModule):
 
     @classmethod
     def build(cls, options: Any, inputs: int, classes: int) -> "WholeModel":
-        """Build the model from its options, the inputs per point and the number of logits."""
+        """Build the model from its options, the number of inputs per point and the number of logits."""
         return cls(inputs, classes, *() if options.dropout is None else (options.dropout,))

@@ -40,7 +40,7 @@ class NoNorm(nn.Module):
 class LayerNorm(nn.LayerNorm):
     """Normalisation of each row over its features (arXiv 1607.06450). The mask has no effect.
 
-    X [B, n, dim] with a mask [B, n] gives the same shape.
+    X [B, n, dim] with a mask [B, n] gives a result of the same shape.
 
     Example:
         >>> pointset.nn.LayerNorm(3)(torch.tensor([[[1.0, 2.0, 3.0]]])).round(decimals=2).tolist()
@@ -58,18 +58,18 @@ class SetNorm(nn.Module):
         SN(X) = (X - mean(X)) / sqrt(var(X) + eps) * weight + bias
 
     with mean and variance over the n * d numbers of the set's real rows. Unlike layer norm, it does not give all rows
-    of a set the same length. With more than one group, each group of neighbouring features has its own mean and
-    variance. Source: Zhang et al., "Set Norm and Equivariant Skip Connections" (arXiv 2206.11925), section 4.
+    of a set the same Euclidean length. With several groups of consecutive features, mean and variance are computed for
+    each group. Source: Zhang et al., "Set Norm and Equivariant Skip Connections" (arXiv 2206.11925), section 4.
 
-    X [B, n, dim] with a mask [B, n] gives the same shape.
+    X [B, n, dim] with a mask [B, n] gives a result of the same shape.
 
     Args:
         dim: width of the rows.
-        groups: number of groups of neighbouring features.
+        groups: number of groups of consecutive features.
         eps: number added to the variance.
 
     Raises:
-        InputError: groups does not divide dim.
+        InputError: `groups` does not divide `dim`.
 
     Example:
         >>> X, mask = torch.rand(2, 5, 8), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
@@ -87,7 +87,7 @@ class SetNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(dim))
 
     def forward(self, X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
-        """Return the normalised X; `mask` is True at real rows."""
+        """Return the normalised X. `mask` is True at real rows."""
         parts = X.unflatten(2, (self.groups, -1))  # [B, n, groups, d / groups]
         keep = full_mask(X, mask)[:, :, None, None]
         count = (keep.sum(dim=1, keepdim=True) * parts.shape[3]).clamp(min=1).to(X.dtype)
@@ -141,7 +141,7 @@ class BatchNorm(nn.BatchNorm1d):
     """
 
     def forward(self, X: Float[Tensor, "*rows d"], mask: Mask | None = None) -> Float[Tensor, "*rows d"]:
-        """Return the normalised X; `mask` is True at real rows, and padded rows become zeros."""
+        """Return the normalised X. `mask` is True at real rows, and padded rows become zeros."""
         if mask is None:
             return self.of_rows(X.flatten(0, -2)).view_as(X)
         if not self.training:
@@ -152,11 +152,11 @@ class BatchNorm(nn.BatchNorm1d):
         return torch.zeros_like(rows).index_copy_(0, real, normalised).view_as(X)
 
     def of_rows(self, X: Float[Tensor, "N d"]) -> Float[Tensor, "N d"]:
-        """Normalise rows that are all real; in training, return a single row unchanged."""
+        """Normalise rows that are all real. In training, return a single row unchanged."""
         return X if self.training and len(X) < 2 else super().forward(X)
 
     def folded_into(self, linear: nn.Linear) -> tuple[Float[Tensor, "d d_in"], Float[Tensor, " d"]]:
-        """Merge `linear`, which has no bias, with this norm in evaluation mode; return W and b of the merged layer."""
+        """Return W and b of `linear`, which has no bias, merged with this norm in evaluation mode."""
         assert self.running_mean is not None
         assert self.running_var is not None
         scale = self.weight * torch.rsqrt(self.running_var + self.eps)
@@ -175,7 +175,7 @@ NORMS: dict[NormName, Callable[[int], nn.Module]] = {
 def normed_linear(
     linear: nn.Linear, norm: nn.Module, X: Float[Tensor, "B n d_in"], mask: Mask | None = None
 ) -> Float[Tensor, "B n d"]:
-    """Return norm(linear(X), mask); a batch norm in evaluation mode is folded into the linear layer."""
+    """Return norm(linear(X), mask). A batch norm in evaluation mode is merged with the linear layer."""
     if not is_fixed(norm):
         return norm(linear(X), mask)
     rows = nn.functional.linear(X, *norm.folded_into(linear))
@@ -183,12 +183,12 @@ def normed_linear(
 
 
 def is_fixed(norm: nn.Module) -> TypeGuard[BatchNorm]:
-    """Return True for a batch norm in evaluation mode: it is then a fixed affine map of each feature."""
+    """Return True for a batch norm in evaluation mode, which is a fixed affine map of each feature."""
     return isinstance(norm, BatchNorm) and not norm.training
 
 
 def has_shift(name: NormName) -> bool:
-    """Return True if a bias before the norm has no effect, as the norm cancels a constant added to all rows."""
+    """Return True if a bias before the norm has no effect, because the norm subtracts the mean over rows."""
     return name in ("batch", "instance")
 
 

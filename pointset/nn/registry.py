@@ -29,15 +29,15 @@ class Entry:
 
     kind: Kind
     name: str
-    """Name, with the argument if there is one: `isab<m>`."""
+    """Name, with a placeholder for an argument, as in `isab<m>`."""
     module: Any
-    """Class; for kind "weights" a function or a class of modules, for "baseline" a function."""
+    """Class of modules, a function for kind "baseline", and either of them for kind "weights"."""
     listed: str
     """Name in `list_models`, such as `isab16`."""
     export: bool = False
-    """True if a weights function can be exported; classes of other kinds have an attribute `export`."""
+    """True if a weights function can be exported. Classes of other kinds have an attribute `export`."""
     digest: str = ""
-    """Digest of the file with a user-defined class or function."""
+    """Digest of the file that defines a user-defined class or function."""
     copied: bool = False
     """True if the entry was registered in another process and copied to this one."""
 
@@ -49,7 +49,7 @@ class Entry:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """Pattern of the entry's names; the argument is a group."""
+        """Regular expression for the entry's names, with a group for the argument."""
         text = re.escape(self.name).replace(r"\[", "(?:").replace(r"\]", ")?")
         allowed = {"name": r"\w+"}
         return re.compile(re.sub(r"<(\w+)>", lambda it: f"(?P{it[0]}{allowed.get(it[1], '[1-9][0-9]*')})", text), re.A)
@@ -71,26 +71,26 @@ class Builder:
 
     @property
     def statistic(self) -> Statistic:
-        """Attribute of a pooling; see `Pooling`."""
+        """`Pooling.statistic` of the first pooling."""
         return self.members[0].entry.module.statistic
 
     @property
     def head(self) -> HeadName:
-        """Attribute of a pooling; see `Pooling`."""
+        """`Pooling.head`: "linear" if all joined poolings have this head."""
         return "linear" if all(member.entry.module.head == "linear" for member in self.members) else "hidden"
 
     @property
     def any_width(self) -> bool:
-        """Attribute of a pooling; see `Pooling`."""
+        """`Pooling.any_width`: True if it is True for all joined poolings."""
         return all(member.entry.module.any_width for member in self.members)
 
     @property
     def has_maps(self) -> bool:
-        """True if there are attention maps; a baseline, which a function builds, has none."""
+        """True if there are attention maps. A baseline is built by a function and has none."""
         return any(getattr(member.entry.module, "maps", None) for member in self.members)
 
     def build(self, *values: Any) -> Any:
-        """Build the module from the values that `build` of `Encoder`, `Pooling` or `WholeModel` takes.
+        """Build the module from the values for `Encoder.build`, `Pooling.build` or `WholeModel.build`.
 
         Raises:
             PointsetError: the constructor of a user-defined class takes other arguments.
@@ -110,7 +110,7 @@ REGISTERED: dict[tuple[Kind, str], Entry] = {}
 
 
 def register(kind: Kind, name: str, listed: str = "") -> Callable[[T], T]:
-    """Register the decorated class; `listed` is its name in lists (default: without the optional argument)."""
+    """Register the decorated class. `listed` is its name in lists, by default `name` without an optional argument."""
     return lambda module: enter(Entry(kind, name, module, listed or without_argument(name)))
 
 
@@ -136,7 +136,7 @@ def entry_of(module: nn.Module) -> Entry | None:
 
 
 def find_builder(kind: Kind, name: str) -> Builder | None:
-    """Return the builder for a name, or None; poolings joined by `+` have one builder.
+    """Return the builder for a name, or None. Poolings joined by `+` have one builder.
 
     Raises:
         PointsetError: the number in the name is above `LARGEST_NUMBER`.

@@ -4,9 +4,9 @@
     bilinear    s Q_j W_j^T K_j^T           ("multiplicative"; Luong et al., arXiv 1508.04025, section 3.1, "general")
     additive    w_j^T relu(W_j [K_j; Q_j])  (Bahdanau et al., arXiv 1409.0473, appendix A.1.2, with tanh)
 
-for head j, with Q [_, h, n, c], K [B, h, m, c] and logits [B, h, n, m]. The first two are *linear*: matrix products of
-Q and K, which attention can compute in any order. All logits are divided by a temperature. If it is trained, each head
-has its own temperature, stored as its logarithm to stay positive.
+for head j, with Q [_, h, n, c], K [B, h, m, c] and logits [B, h, n, m]. The first two are *linear*: they are matrix
+products, which attention can compute in any order. All logits are divided by a temperature. A trained temperature has
+one value per head, stored as a logarithm so that it stays positive.
 """
 
 import math
@@ -34,7 +34,7 @@ class Score(nn.Module):
             scale = 1.0 / math.sqrt(dim if scale == "model" else dim / options.heads)
         self.factor = scale / options.temperature
         self.log_temperature = nn.Parameter(torch.zeros(self.heads)) if options.trained_temperature else None
-        """Logarithm of each head's trained factor of the temperature, [h]."""
+        """Logarithms [h] of the trained factors of the temperature, one per head."""
 
     def scaled(self, X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B h n c"]:
         """Apply the scale and the temperature of the logits to queries or keys."""
@@ -50,7 +50,7 @@ class DotScore(Score):
 
     Args:
         dim: width d of the queries and keys of all heads.
-        options: heads h, scale, temperature, and whether each head trains a temperature from this initial value.
+        options: heads h, scale, temperature and trained_temperature; see `AttentionOptions`.
 
     Source:
         Vaswani et al., Attention is all you need (arXiv 1706.03762), section 3.2.1.
@@ -105,18 +105,18 @@ class BilinearScore(DotScore):
 
 
 class AdditiveScore(Score):
-    """Additive score: logits = w_j^T relu(W_j [k; q]), or with more hidden layers. All have width c and no bias.
+    """Additive score: logits = w_j^T relu(W_j [k; q]), possibly with more hidden layers.
 
-    A hidden layer has c values for each pair of a query and a key. To save memory, they are computed for a few queries
-    at a time, and recomputed in the backward pass.
+    Hidden layers have no bias, and c values for each pair of a query and a key. To save memory, these values are
+    computed for a few queries at a time, and recomputed in the backward pass.
 
     Queries [B, h, n, c] and keys [B, h, m, c] give logits [B, h, n, m].
 
     Args:
-        dim, options: see `DotScore`; `score_layers` is the number of hidden layers.
+        dim, options: see `DotScore`. The option `score_layers` is the number of hidden layers.
 
     Source:
-        Bahdanau et al. (arXiv 1409.0473), appendix A.1.2, with tanh instead of relu.
+        Bahdanau et al. (arXiv 1409.0473), appendix A.1.2, who use tanh instead of relu.
 
     Example:
         >>> rows = torch.rand(2, 4, 9, 8)
@@ -145,7 +145,7 @@ class AdditiveScore(Score):
         return torch.cat([again(piece) for piece in pieces], dim=2)
 
     def logits(self, keys: Float[Tensor, "B h 1 m c"], queries: Float[Tensor, "_ h n 1 c"]) -> Float[Tensor, "B h n m"]:
-        """Return the logits of all pairs of keys and queries, given their projections to the first hidden layer."""
+        """Return the logits of all pairs of keys and queries from their projections to the first hidden layer."""
         hidden = torch.relu(keys + queries)
         for weight in self.hidden:
             hidden = torch.relu(torch.matmul(hidden, weight.unsqueeze(1)))
@@ -164,7 +164,7 @@ def join_heads(X: Float[Tensor, "B h n c"]) -> Float[Tensor, "B n d"]:
 
 
 def initial_weights(*shape: int, inputs: int) -> Tensor:
-    """Return initial weights of a layer with this number of inputs, as in `nn.Linear`."""
+    """Return random weights of a layer with this number of inputs, distributed as in `nn.Linear`."""
     bound = 1.0 / math.sqrt(inputs)
     return torch.empty(*shape).uniform_(-bound, bound)
 

@@ -1,12 +1,13 @@
 """Attention weights from logits: the `weights` of Att(Q, K, V; score, weights).
 
-The functions are in `simplex`. `Weights` has one for each head, upper bounds relative to the set size, and dropout.
+The functions are in `simplex`. `Weights` applies one of them to each head, with upper bounds relative to the set size,
+and then dropout.
 
-A user-defined function f(logits, mask) is the activation of Att(Q, K, V; activation) = activation(Q K^T) V. Its
-arguments are the logits [B, h, n, m], scaled and divided by the temperature as for softmax (`scale=1.0` leaves the
-products unscaled), and a mask [B, 1, 1, m], True at real keys, or None if all keys are real. It returns weights in the
-shape of the logits; those of padded keys are then set to 0. Rows need not sum to 1, and weights need not be positive
-(Lee et al., arXiv 1810.00825, eq. 3, and lemma 3 of its supplement, where the activation is 1 + f).
+A user-defined function f(logits, mask) is the activation of Att(Q, K, V; activation) = activation(Q K^T) V. The logits
+[B, h, n, m] are scaled and divided by the temperature as for softmax (`scale=1.0` leaves the products unscaled). The
+mask [B, 1, 1, m] is True at real keys, or None if all keys are real. The function returns weights in the shape of the
+logits. The weights of padded keys are then set to 0. Rows need not sum to 1, and weights need not be positive (Lee et
+al., arXiv 1810.00825, eq. 3, and lemma 3 of its supplement, where the activation is 1 + f).
 """
 
 import copy
@@ -26,22 +27,24 @@ from pointset.nn.simplex.masked import single_or_double
 
 
 class Weights(nn.Module):
-    """Weights [B, h, n, m] for logits [B, h, n, m] and a mask [B, m]; each row sums to 1 over the real keys.
+    """Weights [B, h, n, m] for logits [B, h, n, m] and a mask [B, m], with a sum of 1 in each row.
 
     Padded keys get exactly 0, and rows over an empty set are all 0. Rows of a user-defined function may have any sum.
 
-    Constrained weights a are at most u. With m real keys, u = bound / m, so no key gets more than `bound` times uniform
-    attention. With `coverage`, the rows of T seeds, or of T heads, are computed one after the other with the bounds
+    Constrained weights have the upper bound u = bound / m for m real keys, so no key gets more than `bound` times
+    uniform attention. With `coverage`, the rows a_t of T seeds, or of T heads, are computed one after the other with
+    the bounds
 
         u_1 = bound T / m,   u_(t+1) = max(0, u_t - a_t),
 
     so the T weights of a key sum to at most u_1, its *fertility*: `bound` times the sum under uniform attention (after
-    Malaviya et al., arXiv 1805.08241, whose fertilities are numbers of words). As bound >= 1, every row is feasible.
+    Malaviya et al., arXiv 1805.08241, whose fertilities are numbers of words). As bound >= 1, the bounds of each row
+    sum to at least 1.
 
     Args:
         options: heads, `weights`, `bound`, `coverage` ("seeds": the queries of each head share the bound; "heads": the
             heads of each query share it) and `attention_dropout`, the probability p with which a weight is set to zero
-            in training, where the other weights are divided by 1 - p.
+            in training. The other weights are then divided by 1 - p.
 
     Example:
         >>> weights = pointset.nn.Weights()(torch.zeros(1, 1, 2, 4), torch.tensor([[True, True, False, False]]))
@@ -67,7 +70,7 @@ class Weights(nn.Module):
     def forward(
         self, logits: Float[Tensor, "B h n m"], mask: Bool[Tensor, "B m"] | None = None
     ) -> Float[Tensor, "B h n m"]:
-        """Return the weights; the mask is True at real keys."""
+        """Return the weights. `mask` is True at real keys."""
         keep = None if mask is None else mask[:, None, None, :]
         if self.coverage != "none":
             return self.dropout(self._in_turn(logits, keep))
@@ -87,7 +90,7 @@ class Weights(nn.Module):
         return WEIGHTS[str(name)](logits, *((upper,) if name in BOUNDED else ()), mask=keep)
 
     def _in_turn(self, logits: Tensor, keep: Tensor | None) -> Tensor:
-        """Compute the weights of seeds or heads in order, and subtract them from the bound of the next one."""
+        """Compute the weights of seeds or heads in order, and subtract those of each from the bounds of the next."""
         # At least float32: rounding errors accumulate, and the bounds of the last row must still sum to 1.
         dtype, logits = logits.dtype, single_or_double(logits)
         axis = 2 if self.coverage == "seeds" else 1
@@ -102,14 +105,14 @@ class Weights(nn.Module):
 
 
 def _keys(logits: Tensor, keep: Tensor | None) -> Tensor:
-    """Return the number of real keys of each set, broadcastable to the logits; 1 for an empty set."""
+    """Return the number of real keys of each set, or 1 for an empty set, broadcastable to the logits."""
     dtype = torch.promote_types(logits.dtype, torch.float32)  # bfloat16 is exact only up to 256
     keep = torch.ones_like(logits[:1, :1, :1], dtype=torch.bool) if keep is None else keep
     return keep.sum(dim=-1, keepdim=True).clamp(min=1).to(dtype)
 
 
 def function_of(weights: Weighting) -> Callable[..., Any]:
-    """Return the function for a registered name or a callable. A module is copied: each block trains its own."""
+    """Return the function for a registered name or a callable. Modules are copied, so that each block trains one."""
     if isinstance(weights, str):
         registered = registry.REGISTERED.get(("weights", weights))
         if registered is None:
@@ -128,7 +131,7 @@ def user_weights(
     logits: Float[Tensor, "B h n m"],
     keep: Bool[Tensor, "B 1 1 m"] | None,
 ) -> Float[Tensor, "B h n m"]:
-    """Return the weights of a user-defined function, 0 at padded keys."""
+    """Return the weights of a user-defined function, with 0 at padded keys."""
     called = f"weights function {name_of(weights)!r}"
     try:
         A = function(logits, keep)

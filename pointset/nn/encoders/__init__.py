@@ -1,6 +1,6 @@
-"""Encoders: from points to rows of features. Each kind of encoder is registered in its own file.
+"""Encoders, which map points to rows (feature vectors). Each kind of encoder is registered in a separate file.
 
-All files in this folder are imported automatically, so a new encoder needs only its file.
+All files in this folder are imported automatically, so a new encoder needs only a new file.
 """
 
 import importlib

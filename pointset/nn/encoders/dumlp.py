@@ -1,4 +1,4 @@
-"""Dual-MLP interaction: a summary of the set is added to each of its rows (after Fei et al., AAAI 2022)."""
+"""Dual-MLP interaction: a summary of the set is added to each row (after Fei et al., AAAI 2022)."""
 
 from typing import Any, ClassVar
 
@@ -18,14 +18,14 @@ class InteractionLayer(nn.Module):
     """Y = X + ReLU(N(X W + vec(S) U)): the rows interact through a summary S = A^T V [m, e] of their set. Cost O(n).
 
     As in `DualMLP`, A [n, m] = softmax over the rows of N(X W^A) and V [n, e] = N(X W^V), with e = d / 4 and a norm N.
-    The product vec(S) U is one vector of width d for the whole set. The layer adds it to each row, as in the authors'
-    part-segmentation networks (github JaronTHU/DuMLP-Pin, MyLayer.py, `BroadcastBlock` without its cross term). The
-    residual X is not in their layer.
+    The product vec(S) U, where vec(S) is S as one vector, has width d. The layer adds it to each row, as in the
+    authors' part-segmentation networks (github JaronTHU/DuMLP-Pin, MyLayer.py, `BroadcastBlock` without its cross
+    term). Their layer has no residual X.
 
     Args:
         dim: width d of the rows.
-        m: number of maps.
-        norm: the norm N; "batch" as published.
+        m: number of attention maps, the columns of A.
+        norm: name of the norm N, "batch" in the paper.
 
     Example:
         >>> pointset.nn.InteractionLayer(16, 4)(torch.rand(2, 100, 16)).shape
@@ -43,9 +43,9 @@ class InteractionLayer(nn.Module):
         self.norm = make_norm(norm, dim)
 
     def forward(self, X: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
-        """Return the rows, in the order of X; `mask` is True at real rows."""
+        """Return the rows, in the order of X. `mask` is True at real rows."""
         S = self.reads(X, mask)
-        if is_fixed(self.norm):  # N(X W + s U) is X W' + s U' + b, without a pass for N
+        if is_fixed(self.norm):  # N(X W + s U) = X W' + s U' + b needs no pass for N
             (W, b), (U, _) = self.norm.folded_into(self.rows), self.norm.folded_into(self.summary)
             shared = linear(S.flatten(1), U)[:, None]
             Y = zero_padded_rows(linear(X, W, b).add_(shared), mask)
@@ -63,18 +63,18 @@ class Stem(NormedLayers):
         super().__init__([inputs, dim], norm)
 
     def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
-        """Return the rows, in the order of X; `mask` is True at real rows."""
+        """Return the rows, in the order of X. `mask` is True at real rows."""
         return super().forward(X, mask).relu()
 
 
 @register("encoder", "dumlp<m>", listed="dumlp16")
 class DualMLPEncoder(Encoder):
-    """A layer from `inputs` to `dim`, then interaction layers with m maps (two by default). Cost O(n).
+    """A layer from width `inputs` to `dim`, then interaction layers (two by default) with m maps each. Cost O(n).
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
 
     Args:
-        m: number of maps.
+        m: number of attention maps of each layer.
         inputs, dim, layers: inputs per point, width of the layers, and number of interaction layers.
         norm: name of the norm.
 

@@ -11,14 +11,14 @@ from pointset.nn.registry import register
 
 @register("encoder", "isab<m>", listed="isab16")
 class ISABEncoder(Encoder):
-    """ISABs with m inducing points: by default two, as in the Set Transformer's experiments. Cost O(n m).
+    """ISABs (two by default, as in the Set Transformer's experiments) with m inducing points each. Cost O(n m).
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
 
     Args:
         m: number of inducing points.
         inputs, dim, layers: inputs per point, width of the blocks, and number of blocks.
-        options: heads, form, norm, score, weights.
+        options: heads, norm, score, ...; see `AttentionOptions`.
         initial: initial inducing points; see `ModelOptions`.
 
     Source:

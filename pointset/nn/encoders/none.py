@@ -11,13 +11,13 @@ from pointset.nn.registry import register
 
 @register("encoder", "none")
 class NoEncoder(Encoder):
-    """The unchanged points if the pooling takes rows of any width, otherwise one linear layer to width `dim`.
+    """Encoder that returns the points, or applies one linear layer if the pooling needs rows of width `dim`.
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, inputs], or [B, n, dim].
 
     Args:
         inputs: number of inputs per point.
-        dim: width of the linear layer; None returns the points.
+        dim: width of the linear layer; None to return the points.
 
     Example:
         >>> pointset.nn.NoEncoder(3, 16)(torch.rand(2, 100, 3)).shape

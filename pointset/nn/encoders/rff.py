@@ -13,7 +13,7 @@ from pointset.nn.registry import register
 
 @register("encoder", "rff")
 class RFFEncoder(Encoder):
-    """Linear layers (four by default, as published), with the chosen norm and a ReLU between them.
+    """Linear layers (four by default, as published), with a norm and a ReLU between them.
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
 

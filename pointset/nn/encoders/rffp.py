@@ -14,10 +14,10 @@ from pointset.nn.registry import register
 
 
 class EquivariantLayer(nn.Module):
-    """y_i = tanh(N(Gamma(x_i - max_j x_j))), or the mean instead of the max; Gamma is a linear layer with bias.
+    """y_i = tanh(N(Gamma(x_i - max_j x_j))), where Gamma is a linear layer with bias.
 
-    The rows interact only through this statistic of the set. Without the norm N, it is the layer of the authors'
-    point-cloud experiments.
+    The rows interact only through the subtracted statistic, the maximum or the mean. Without the norm N, this is the
+    layer of the authors' point-cloud experiments.
 
     X [B, n, dim_in] with a mask [B, n] (True at real rows) gives [B, n, dim].
 
@@ -46,7 +46,7 @@ class EquivariantLayer(nn.Module):
 
 @register("encoder", "rffp")
 class EquivariantEncoder(Encoder):
-    """Equivariant layers (three by default) that subtract the pooling's statistic, as in the papers' tables.
+    """Equivariant layers (three by default) that subtract the pooling's statistic, the maximum or the mean.
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
 

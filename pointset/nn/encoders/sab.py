@@ -15,10 +15,10 @@ from pointset.nn.registry import register
 def attention_layers(
     block: Callable[[int], nn.Module], inputs: int, dim: int, layers: int, attention: AttentionOptions
 ) -> list[nn.Module]:
-    """Return attention blocks of width `dim`; in form "paper" or with prenorm, a linear layer precedes them.
+    """Return attention blocks of width `dim`. With form "paper" or `prenorm`, a linear layer precedes them.
 
-    Form "paper" adds the input to the output, so their widths must agree. With prenorm, the first block would normalise
-    raw coordinates.
+    Form "paper" adds the input to the output, so both need the same width. With `prenorm`, the first block would
+    otherwise normalise raw coordinates.
     """
     check_counts(inputs=inputs, dim=dim, layers=layers)
     embed = attention.form == "paper" or attention.prenorm
@@ -29,13 +29,13 @@ def attention_layers(
 
 @register("encoder", "sab")
 class SABEncoder(Encoder):
-    """SABs: by default two, as in the Set Transformer's experiments on point clouds. Cost O(n^2).
+    """SABs (two by default, as in the Set Transformer's experiments on point clouds). Cost O(n^2).
 
     X [B, n, inputs] with a mask [B, n] (True at real points) gives [B, n, dim].
 
     Args:
         inputs, dim, layers: inputs per point, width of the blocks, and number of blocks.
-        options: heads, form, norm, score, weights.
+        options: heads, norm, score, ...; see `AttentionOptions`.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 8 and 13.

@@ -2,8 +2,8 @@
 
     Q_j (Y W^K_j)^T = (Q_j W^K_j^T) Y^T,    A_j (Y W^V_j) = (A_j Y) W^V_j
 
-because matrix products are associative. The bias of the keys is omitted: it adds a constant to each row of logits and
-does not change the weights. The bias of the values is added at the end, because the rows of A_j sum to 1.
+because matrix products are associative. The bias of the keys is omitted: it adds a constant to all logits of a query
+and does not change the weights. The bias of the values is added at the end, because the rows of A_j sum to 1.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from pointset.nn.scores import DotScore, split_heads
 
 
 class Projection(NamedTuple):
-    """Rows Y, and the linear layer from them to keys or values, which absorbed attention does not apply to Y."""
+    """Rows Y, and a linear layer to keys or values. Absorbed attention does not apply this layer to Y."""
 
     rows: Float[Tensor, "B n d_in"]
     layer: nn.Linear
@@ -37,7 +37,7 @@ def absorbed(
     score: DotScore,
     weights: Callable[[Tensor, Tensor | None], Tensor],
 ) -> Float[Tensor, "B n d"]:
-    """Return concat_j(A_j V_j), with explicit weights whose rows sum to 1."""
+    """Return concat_j(A_j V_j), for any function `weights` whose rows sum to 1."""
     queries = absorbed_queries(Q, K.layer, score).flatten(1, 2)  # [_, h n, dim_key]
     logits = torch.matmul(queries, K.rows.mT).unflatten(1, (score.heads, -1))  # [B, h, n, m]
     read = torch.matmul(weights(logits, mask).flatten(1, 2), V.rows)
@@ -54,19 +54,19 @@ def absorbed_in_tiles(
 
 
 def absorbed_queries(Q: Float[Tensor, "_ n d"], key: nn.Linear, score: DotScore) -> Float[Tensor, "_ h n dim_key"]:
-    """Return Q_j W^K_j^T; its products with the rows of Y are the logits, up to a constant for each query."""
+    """Return Q_j W^K_j^T, whose products with the rows of Y are the logits, up to a constant for each query."""
     W = key.weight.unflatten(0, (score.heads, -1))  # [h, c, dim_key]
     return torch.einsum("bhnc,hcy->bhny", score.queries(split_heads(Q, score.heads)), W)
 
 
 def absorbed_values(read: Float[Tensor, "B h n dim_key"], value: nn.Linear) -> Float[Tensor, "B n d"]:
-    """Return concat_j(A_j V_j), given the products A_j Y in `read`."""
+    """Return concat_j(A_j V_j) from `read`, the products A_j Y."""
     W = value.weight.unflatten(0, (read.shape[1], -1))
     return torch.einsum("bhny,hcy->bnhc", read, W).flatten(2) + value.bias
 
 
 def absorbing_saves_products(n: int, m: int, heads: int, dim: int, dim_key: int) -> bool:
-    """Return True if absorbed attention of n queries to m keys needs fewer multiply-adds."""
+    """Return True if absorbed attention of n queries to m keys needs fewer multiply-adds than with projected keys."""
     projected = 2 * m * dim_key * dim + 2 * n * m * dim
     absorbed = 2 * n * dim_key * dim + 2 * heads * n * m * dim_key
     return absorbed < projected
@@ -75,9 +75,9 @@ def absorbing_saves_products(n: int, m: int, heads: int, dim: int, dim_key: int)
 def read_sets(
     X: Float[Tensor, "B n d"], F: Float[Tensor, "q d"], keep: Bool[Tensor, "B n"] | None = None
 ) -> Float[Tensor, "B q d"]:
-    """Return S = softmax(F X^T) X of each set, for scaled queries F; 0 for an empty set.
+    """Return S = softmax(F X^T) X of each set for scaled queries F, or 0 for an empty set.
 
-    `keep` is True at real rows, None if all are real; padded rows must be finite.
+    `keep` is True at real rows, or None if all rows are real. Padded rows must be finite.
     """
     return in_tiles(partial(_read, keep=keep), _read_backward, partial(read_plainly, keep=keep), X, F)
 
@@ -94,7 +94,7 @@ def read_plainly(
 
 
 def _read(X: Tensor, F: Tensor, *, keeps: bool, keep: Tensor | None) -> tuple[Tensor, ...]:
-    """Compute the forward pass; with `keeps`, also return the weights [B, q, n]."""
+    """Return S and, with `keeps`, the weights [B, q, n]."""
     (B, n, width), q = X.shape, len(F)
     S, kept = X.new_empty(B, q, width), X.new_empty(B if keeps else 0, q, n)
     scratch = Scratch(X)

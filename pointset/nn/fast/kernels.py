@@ -1,4 +1,4 @@
-"""Choice of the fastest function that computes attention; all of them have the same result."""
+"""Choice of the fastest of several functions that compute attention with the same result."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,14 +14,15 @@ from pointset.nn.masks import non_empty
 from pointset.nn.scores import DotScore, Score, join_heads, split_heads
 
 FEW_KEYS = 64
-"""On a CPU with at most this number of keys, two matrix products are faster than torch's kernel, and the weights need
-no more memory than the keys."""
+"""For at most this number of keys, two matrix products are faster on a CPU than torch's kernel, and the weights need no
+more memory than the keys."""
 MOST_WEIGHTS = 2**22
-"""Number of weights of all sets and heads (16 MB) above which torch's kernel replaces `absorbed`, as they do not fit
-the cache. In the first layer of sab-pma with 500 to 1,000 points, the kernel takes 0.5 to 0.9 of the time of `absorbed`
-for inference. For a training step, it takes the same time, or two thirds of it if memory is not kept for reuse."""
+"""Number of weights of all sets and heads (16 MB) above which torch's kernel replaces `absorbed`, as so many weights do
+not fit the cache. In the first layer of sab-pma with 500 to 1,000 points, the kernel takes 0.5 to 0.9 of the time of
+`absorbed` for inference. For a training step, both take the same time, but the kernel takes two thirds of it if freed
+memory is not kept for reuse."""
 ANY_SIZE = 2**14
-"""Value for a symbolic size, when the program is compiled or exported for sets of any size."""
+"""Size that stands for a symbolic size in programs that are compiled or exported for sets of any size."""
 
 Kernel = Callable[..., Tensor]
 """kernel(Q, K, V, mask, score, weights) -> concat_j(A_j V_j) [B, n, d], for queries Q [_, n, d] and projections K and V
@@ -31,7 +32,7 @@ of rows Y. Padded rows of Y must be 0. The results of empty sets are not defined
 def choose_kernel(
     Q: Tensor, Y: Tensor, key: nn.Linear, score: Score, weights: Any, records: bool, explicit: Kernel
 ) -> Kernel:
-    """Return the fastest function for queries Q and rows Y with a projection to keys; `explicit` if none is faster."""
+    """Return the fastest function for queries Q, rows Y and their layer `key` to keys: `explicit` or a faster one."""
     plain = is_plain(score, weights) and not records
     may_absorb = isinstance(score, DotScore) and weights.sum_to_one
     B, n, m = _known(Y.shape[0], 1), _known(Q.shape[1], ANY_SIZE), _known(Y.shape[1], ANY_SIZE)
@@ -44,17 +45,17 @@ def choose_kernel(
 
 
 def is_plain(score: Score, weights: Any) -> bool:
-    """Return True for softmax without dropout, of logits that are products of queries and keys."""
+    """Return True for softmax weights without dropout and logits that are products of queries and keys."""
     return isinstance(score, DotScore) and weights.all_softmax and weights.sum_to_one
 
 
 def fused(
     Q: Float[Tensor, "_ n d"], K: Projection, V: Projection, mask: Tensor | None, score: DotScore, weights: Kernel
 ) -> Float[Tensor, "B n d"]:
-    """Return concat_j(A_j V_j) by torch's kernel, for softmax of a linear score."""
+    """Return concat_j(A_j V_j) by torch's kernel, for softmax of products of queries and keys."""
     keys, values = score.keys(split_heads(K.product(), score.heads)), split_heads(V.product(), score.heads)
     queries = split_heads(Q, score.heads).expand(keys.shape[0], -1, -1, -1)
-    # An empty set attends to its padding, as a row of -inf would give NaN; `Multihead.attend` then returns 0.
+    # An empty set attends to its padding, as a row of -inf would give NaN. `Multihead.attend` replaces the result by 0.
     keep = None if mask is None else mask[:, None, None, :] | ~non_empty(mask).unsqueeze(-1)
     return join_heads(F.scaled_dot_product_attention(queries, keys, values, keep, scale=1.0))
 

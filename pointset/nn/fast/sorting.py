@@ -1,4 +1,4 @@
-"""Sorting by NumPy on a CPU. One thread sorts 4,096 rows of 100 numbers in 16 ms, torch 2.13 in 106 ms."""
+"""Sorting by NumPy on a CPU. With one thread, NumPy sorts 4,096 rows of 100 numbers in 16 ms, torch 2.13 in 106 ms."""
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ from pointset.nn.fast.tiles import have_values
 
 
 def ascending(X: Float[Tensor, "*rows n"]) -> Int[Tensor, "*rows n"]:
-    """Return the indices that sort each row in ascending order; the order of equal numbers is undefined."""
+    """Return the indices that sort each row in ascending order. The order of equal numbers is undefined."""
     X = X.detach()
     return torch.from_numpy(np.argsort(X.numpy(), axis=-1)) if _by_numpy(X) else X.argsort(dim=-1)
 

@@ -9,12 +9,13 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 TILE = 2**18
-"""Values in a tile, per thread: 1 MiB of float32. A tile and its result fit a second-level cache of 2 MiB. There, an
-elementwise operation takes a tenth of the time of a matrix product; in main memory, it takes as long as one."""
+"""Number of values in a tile, per thread: 1 MiB of float32. A tile and the result of an operation on it fit a
+second-level cache of 2 MiB. An elementwise operation takes a tenth of the time of a matrix product there, but the same
+time in main memory."""
 
 
 def tile_size() -> int:
-    """Return the number of values in a tile for all threads; each has its part in its own cache."""
+    """Return the number of values in a tile for all threads. The cache of each thread has a part of the tile."""
     return TILE * torch.get_num_threads()
 
 
@@ -42,14 +43,14 @@ def may_tile(*tensors: Tensor) -> bool:
 
 
 def whole_sets(sets: int, numbers: int) -> Iterator[slice]:
-    """Yield tiles of whole sets, each set with this many numbers; a set larger than a tile is one tile."""
+    """Yield tiles of whole sets of `numbers` values. A set larger than a tile is one tile."""
     together = max(1, tile_size() // max(1, numbers))
     for start in range(0, sets, together):
         yield slice(start, min(sets, start + together))
 
 
 def parts_of_sets(sets: int, length: int, width: int) -> Iterator[tuple[slice, slice]]:
-    """Yield tiles for row-wise operations, as sets and their rows in X [B n, d]; sets larger than a tile are split."""
+    """Yield tiles, as slices of the sets and of their rows in X [B n, d]. Sets larger than a tile are split."""
     most = max(1, tile_size() // width)
     for chosen in whole_sets(sets, length * width):
         first, last = chosen.start * length, chosen.stop * length
@@ -59,7 +60,7 @@ def parts_of_sets(sets: int, length: int, width: int) -> Iterator[tuple[slice, s
 
 
 def softmax_backward(g: Tensor, A: Tensor) -> Tensor:
-    """Return the gradient A (g - sum(g A)) of the logits, given the gradient g of A = softmax(logits); overwrite g."""
+    """Convert the gradient g of A = softmax(logits) in place to the gradient A (g - sum(g A)) of the logits."""
     g *= A
     return g.addcmul_(A, g.sum(dim=-1, keepdim=True), value=-1)
 
@@ -71,7 +72,7 @@ class Scratch:
         self._memory = like.new_empty(0)
 
     def __call__(self, *shape: int) -> Tensor:
-        """Return an uninitialised tensor in the buffer; it shares memory with the previous one."""
+        """Return an uninitialised tensor in the buffer, which shares memory with those of earlier calls."""
         count = math.prod(shape)
         if count > len(self._memory):
             self._memory = self._memory.new_empty(count)
@@ -84,11 +85,11 @@ def in_tiles(
     plain: Callable[..., Tensor],
     *inputs: Tensor,
 ) -> Tensor:
-    """Apply a function of tensors, of which the first are the rows, with a custom backward pass.
+    """Apply a function of tensors with a custom backward pass.
 
-    `forward(*inputs, keeps=...)` returns the result and the tensors kept for the backward pass.
-    `backward(gradient, for_rows, *inputs, *kept)` returns the gradients of the inputs. `plain` is the function in plain
-    torch operations, for second derivatives.
+    `forward(*inputs, keeps=...)` returns the result and the tensors kept for the backward pass. `backward(gradient,
+    for_rows, *inputs, *kept)` returns the gradients of the inputs, that of the first one (the rows) only if `for_rows`
+    is True. `plain` is the function in plain torch operations, for second derivatives.
     """
     if torch.is_grad_enabled() and any(part.requires_grad for part in inputs):
         return _InTiles.apply(forward, backward, plain, *inputs)

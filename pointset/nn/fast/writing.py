@@ -1,10 +1,10 @@
-"""A whole MAB tile by tile, in form "reference" without norms: the rows of each set attend to a few keys.
+"""A whole MAB tile by tile, of form "reference" (see `blocks`) without norms. The rows of each set attend to few keys.
 
     H = Q + concat_j(softmax(Q_j K_j^T) V_j),  Q = X W^Q + b^Q;   O = H + ReLU(H W + b)
 
-The functions take the rows X [B, n, d_in], the scaled keys K and the values V [B, m, d] of each set, and two linear
-layers as in torch: Wq [d, d_in], bq, W [d, d] and b. Only H, O and the weights A [h, n, m] are kept for the backward
-pass: Q is H - A V, and the ReLU is positive where O > H.
+The functions take the rows X [B, n, d_in], the scaled keys K and the values V [B, m, d] of each set, and the weights
+and biases of two linear layers of torch: Wq [d, d_in], bq, W [d, d] and b. Only H, O and the weights A [h, n, m] are
+kept for the backward pass, because Q is H - A V, and the ReLU is positive where O > H.
 """
 
 from functools import partial
@@ -26,7 +26,7 @@ def may_write_in_tiles(mab: Any, X: Tensor, Y: Tensor) -> bool:
         return False
     if not (is_plain(attention.score, attention.weights) and may_tile(X, Y, attention.query.weight)):
         return False
-    return len(X) == len(Y) and Y.shape[1] <= min(X.shape[1], FEW_KEYS)  # last, as an exporter would fix the sizes
+    return len(X) == len(Y) and Y.shape[1] <= min(X.shape[1], FEW_KEYS)  # last, as it fixes the sizes in an export
 
 
 def write_in_tiles(mab: Any, X: Float[Tensor, "B n d_in"], Y: Float[Tensor, "B m d_y"]) -> Float[Tensor, "B n d"]:
@@ -38,7 +38,7 @@ def write_in_tiles(mab: Any, X: Float[Tensor, "B n d_in"], Y: Float[Tensor, "B m
 
 
 def write_rows(X: Tensor, K: Tensor, V: Tensor, *maps: Tensor, heads: int) -> Float[Tensor, "B n d"]:
-    """Return O [B, n, d]; each row attends to the m keys of its set."""
+    """Return O [B, n, d]. Each row of X attends to the m keys of its set."""
     forward, backward = partial(_write, heads=heads), partial(_backward, heads=heads)
     return in_tiles(forward, backward, partial(write_plainly, heads=heads), X, K, V, *maps)
 
@@ -55,7 +55,7 @@ def write_plainly(
 def _write(
     X: Tensor, K: Tensor, V: Tensor, Wq: Tensor, bq: Tensor, W: Tensor, b: Tensor, *, keeps: bool, heads: int
 ) -> tuple[Tensor, ...]:
-    """Compute the forward pass; with `keeps`, also return H and O [B n, d] and the weights [B n * h * m]."""
+    """Return O and, with `keeps`, also H and O [B n, d] and the weights [B n * h * m]."""
     (B, n), m, rows = X.shape[:2], K.shape[1], X.flatten(0, 1)
     O = rows.new_empty(B * n, len(W))  # noqa: E741  the papers' letter
     hidden, weights = (torch.empty_like(O), O.new_empty(B * n * heads * m)) if keeps else (O[:0], O[:0])
@@ -85,8 +85,8 @@ def _attend(H: Tensor, K: Tensor, V: Tensor, weights: Tensor) -> None:
 def _add_product(out: Tensor, A: Tensor, B: Tensor) -> None:
     """Add the batched product A B to `out`, which may be columns of a wider tensor."""
     # `baddbmm_` into such columns computes one product per set, which takes a fifth of a training step if sets have ten
-    # rows. A separate product and sum need one more pass over memory, which is slower if sets are so large that a tile
-    # has only one or two.
+    # rows. A separate product and sum need one more pass over memory, which is slower if a tile has only one or two
+    # sets, because they are large.
     if len(out) > 2:
         out += torch.bmm(A, B)
     else:
@@ -94,12 +94,12 @@ def _add_product(out: Tensor, A: Tensor, B: Tensor) -> None:
 
 
 def _heads(heads: int, *parts: Tensor) -> list[tuple[Tensor, ...]]:
-    """Return views of the columns of each head."""
+    """Return, for each head, views of its columns of all tensors."""
     return list(zip(*(part.chunk(heads, dim=-1) for part in parts), strict=True))
 
 
 def _weights(kept: Tensor, sets: slice, part: slice, heads: int, keys: int) -> Tensor:
-    """Return the weights of a tile, a view [h, sets, n, m] of `kept`."""
+    """Return the weights of a tile, as a view [h, sets, n, m] of `kept`."""
     size = heads * keys
     return kept[part.start * size : part.stop * size].view(heads, sets.stop - sets.start, -1, keys)
 
@@ -129,7 +129,7 @@ def _backward(gO: Tensor, for_rows: bool, *given: Tensor, heads: int) -> tuple[T
 def _attend_backward(
     A: Tensor, gA: Tensor, gH: Tensor, H: Tensor, K: Tensor, V: Tensor, gK: Tensor, gV: Tensor
 ) -> None:
-    """Convert the gradient of H [rows, d] to that of Q, in place, and add to the gradients of the keys and values."""
+    """Convert the gradient of H [rows, d] in place to that of Q, and add to the gradients of the keys and values."""
     rows = (part.unflatten(0, (A.shape[1], -1)) for part in (gH, H))
     parts = _heads(len(A), *rows, K, V, gK, gV)
     for a, ga, (gh, _, _, v, _, gv) in zip(A, gA, parts, strict=True):

@@ -1,6 +1,6 @@
-"""Poolings: from a set of rows to k rows. Each kind of pooling is registered in its own file.
+"""Poolings, which map a set of rows to k rows. Each kind of pooling is registered in a separate file.
 
-All files in this folder are imported automatically, so a new pooling needs only its file.
+All files in this folder are imported automatically, so a new pooling needs only a new file.
 """
 
 import importlib

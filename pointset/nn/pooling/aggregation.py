@@ -1,4 +1,4 @@
-"""The aggregations of torch-geometric as poolings, by their names there: "softmax", "powermean", "set2set", ..."""
+"""The aggregations of torch-geometric as poolings, with the same names: "softmax", "powermean", "set2set", ..."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ AGGREGATIONS = (
     *("attentional", "deepsets", "graphmultisettransformer", "max", "mean", "median", "min", "mul", "powermean"),
     *("quantile", "set2set", "settransformer", "softmax", "sort", "std", "sum", "var", "variancepreserving"),
 )
-"""Aggregations of sets. The others of torch-geometric depend on the order of rows, or on other sets of the batch."""
+"""Aggregations of sets. torch-geometric's others depend on the order of rows or on other sets of the batch."""
 QUARTILES = [0.25, 0.5, 0.75]
 """Quantiles q that are exact in binary. torch-geometric adds q * (n - 1) to the row's index in the batch in float32, so
 the rounding error of a q such as 0.1 would depend on this index."""
@@ -27,28 +27,29 @@ KEPT_ROWS = 16
 class AggregationPool(OneRowPool):
     """An aggregation of torch-geometric as a pooling: Z [B, n, d], mask [B, n] -> [B, 1, d'].
 
-    torch-geometric gets the real rows only. An empty set gives zeros. The width d' depends on the aggregation: d for
-    most, 2 d for "set2set", 3 d for "quantile", 16 d for "sort".
+    Only real rows are aggregated. An empty set gives zeros. The width d' depends on the aggregation: d for most, 2 d
+    for "set2set", 3 d for "quantile", 16 d for "sort".
 
-    Some aggregations need arguments, or have trained parameters only with arguments:
+    Some aggregations need arguments, or have trained parameters only with arguments. These are:
 
-    - softmax, powermean: `learn=True`, one trained inverse temperature or power, initially 1 (Li et al., arXiv
-      2006.07739). The power mean is defined for positive numbers. The paper applies ReLU + eps; torch-geometric clamps
-      the rows, and then the mean of their powers, to [1e-4, 100], so negative features become 1e-4.
-    - set2set: 3 processing steps (Vinyals et al., arXiv 1511.06391).
-    - deepsets: two layers before the sum and two after it. attentional: a gate with two layers.
-    - quantile: the three quartiles. median (no argument): the lower of the two middle values.
-    - settransformer, graphmultisettransformer: the blocks of torch-geometric with `heads` heads. The second has 16
-      seeds in its first stage. The first contains a SAB over all rows, so it is more than a pooling.
-    - sort: the 16 rows with the largest last feature, concatenated.
+    - `softmax`, `powermean`: `learn=True`, one trained inverse temperature or power, initially 1 (Li et al., arXiv
+      2006.07739). The power mean is defined for positive numbers, so the paper applies ReLU + eps. torch-geometric
+      instead clamps the rows, and then the mean of their powers, to [1e-4, 100]. Negative features become 1e-4.
+    - `set2set`: 3 processing steps (Vinyals et al., arXiv 1511.06391).
+    - `deepsets`: two layers before the sum and two after it.
+    - `attentional`: a gate with two layers.
+    - `quantile`: the three quartiles. (`median` has no argument and is the lower of two middle values.)
+    - `settransformer`: `heads` heads. It contains a SAB over all rows, so it is more than a pooling.
+    - `graphmultisettransformer`: `heads` heads, and 16 seeds in the first stage.
+    - `sort`: 16 rows, those with the largest last feature, concatenated.
 
     Args:
         name: name for `torch_geometric.nn.resolver.aggregation_resolver`.
         dim: width d of the rows.
-        heads: number of heads, for aggregations with multihead attention; a divisor of dim.
+        heads: number of heads, a divisor of `dim`, for aggregations with multihead attention.
 
     Raises:
-        PointsetError: there is no such aggregation.
+        PointsetError: torch-geometric has no such aggregation of sets.
 
     Example:
         >>> pointset.nn.AggregationPool("set2set", 16)(torch.rand(2, 100, 16)).shape

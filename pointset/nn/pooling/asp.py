@@ -15,13 +15,13 @@ from pointset.nn.simplex.unbounded import softmax
 
 @register("pooling", "asp")
 class AttentiveStatisticsPool(OneRowPool):
-    """Mean and standard deviation of each feature under attention weights, the d means first: [B, 1, 2 d].
+    """The d means and then the d standard deviations of the features, with attention weights on the rows.
 
-    The weights are a = softmax over the rows of v^T ReLU(W x + b), with d / 2 hidden units. The mean is
-    m = sum_i a_i x_i, the deviation sqrt(sum_i a_i (x_i - m)^2 + 10^-6), where 10^-6 keeps the root differentiable. The
-    constant that the paper adds to the logits is omitted, because it cancels in the softmax.
+    The weights are a = softmax over the rows of v^T ReLU(W x + b), with d / 2 hidden units. The mean is m = sum_i a_i
+    x_i. The deviation is sqrt(sum_i a_i (x_i - m)^2 + 10^-6), where 10^-6 keeps the root differentiable. The constant
+    that the paper adds to the logits is omitted, because it cancels in the softmax.
 
-    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, 2 d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, 2 d], or zeros for an empty set.
 
     Args:
         dim: width d of the rows.
@@ -41,7 +41,7 @@ class AttentiveStatisticsPool(OneRowPool):
         self.hidden = nn.Linear(dim, max(1, dim // 2))
         self.score = nn.Linear(self.hidden.out_features, 1, bias=False)
         self.record: Callable[[Tensor], object] | None = None
-        """Function to call with the weights [B, 1, 1, n] in every forward pass, or None."""
+        """Function that every forward pass calls with the weights [B, 1, 1, n], or None."""
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 _"]:
         hidden = F.linear(Z, self.hidden.weight.to(Z.dtype), self.hidden.bias.to(Z.dtype)).relu()

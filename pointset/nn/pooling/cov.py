@@ -12,18 +12,18 @@ from pointset.nn.modules import OneRowPool
 from pointset.nn.registry import register
 
 WIDEST_COVARIANCE = 256
-"""Maximum reduced width r of a covariance; the result then has 32,896 numbers."""
+"""Maximum reduced width r of a covariance, with which the result has 32,896 numbers."""
 
 
 @register("pooling", "cov<r>", listed="cov32")
 class CovariancePool(OneRowPool):
-    """The upper triangle of C^(1/2), r (r + 1) / 2 numbers, with C the covariance [r, r] of the rows ReLU(W x + b).
+    """The upper triangle of C^(1/2), where C [r, r] is the covariance of the rows ReLU(W x + b).
 
-    iSQRT-COV: C is divided by its trace, five Newton-Schulz iterations approximate the square root, and the result is
-    multiplied by the square root of the trace. As in the paper, a linear layer first reduces the width from d to r,
-    because the result grows with the square of the width. The paper's batch norm before the ReLU is omitted.
+    This is iSQRT-COV: C is divided by its trace, five Newton-Schulz iterations approximate the square root, and the
+    result is multiplied by the square root of the trace. As in the paper, a linear layer first reduces the width from d
+    to r, because the result grows with the square of the width. The paper's batch norm before the ReLU is omitted.
 
-    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, r (r + 1) / 2]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, r (r + 1) / 2], or zeros for an empty set.
 
     Args:
         r: reduced width.
@@ -56,7 +56,7 @@ class CovariancePool(OneRowPool):
         self.register_buffer("upper", rows * r + columns, persistent=False)
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
-        """Return the upper triangle of C^(1/2); for C = 0, zeros with finite gradients."""
+        """Return the upper triangle of C^(1/2), or zeros with finite gradients for C = 0."""
         X = F.linear(Z, self.reduce.weight.to(Z.dtype), self.reduce.bias.to(Z.dtype)).relu()
         X = zero_padded_rows(X - masked_mean(X, mask), mask)
         sizes = torch.ones_like(X[:1, :, 0]) if mask is None else mask.to(X.dtype)

@@ -31,7 +31,7 @@ class NormedLayers(nn.Module):
         self.norm = nn.ModuleList(make_norm(norm, width) for _, width in pairs)
 
     def forward(self, X: Float[Tensor, "B n d_in"], mask: Mask | None = None) -> Float[Tensor, "B n d"]:
-        """Return the rows, in the order of X; `mask` is True at real rows."""
+        """Return the rows, in the order of X. `mask` is True at real rows."""
         for number, (linear, norm) in enumerate(zip(self.linear, self.norm, strict=True)):
             assert isinstance(linear, nn.Linear)
             X = normed_linear(linear, norm, X.relu() if number else X, mask)
@@ -39,10 +39,10 @@ class NormedLayers(nn.Module):
 
 
 class DualMLP(nn.Module):
-    """A^T V [k, e] of rows X [n, width], with A = softmax over the rows of f(X) [n, k] and V = g(X) [n, e].
+    """A^T V [k, e], where A [n, k] is the softmax over rows of f(X), V [n, e] is g(X), and X [n, width] are rows.
 
-    f and g are networks with the same hidden widths and a norm after every layer, also the last. An empty set gives
-    zeros. Under mixed precision, the softmax and the sums are computed in float32.
+    f and g are networks with the same hidden widths and a norm after every layer, including the last. An empty set
+    gives zeros. Under mixed precision, the softmax and the sums are computed in float32.
 
     Args:
         width: width of the rows.
@@ -63,10 +63,10 @@ class DualMLP(nn.Module):
         self.logits = NormedLayers([width, *hidden, k], norm)
         self.values = NormedLayers([width, *hidden, e], norm)
         self.record: Callable[[Tensor], object] | None = None
-        """Function to call with the weights [B, 1, k, n] in every forward pass, or None."""
+        """Function that every forward pass calls with the weights [B, 1, k, n], or None."""
 
     def forward(self, X: Float[Tensor, "B n width"], mask: Mask | None = None) -> Float[Tensor, "B k e"]:
-        """Return A^T V, [B, k, e]; `mask` is True at real rows."""
+        """Return A^T V, [B, k, e]. `mask` is True at real rows."""
         X = zero_padded_rows(X, mask)  # a weight 0 times a padded NaN is NaN
         logits, V, keep = self.logits(X, mask), self.values(X, mask), None if mask is None else mask[:, :, None]
         mixed = torch.is_autocast_enabled(V.device.type)
@@ -80,14 +80,14 @@ class DualMLP(nn.Module):
 
 @register("pooling", "dumlp<k>", listed="dumlp32")
 class DualMLPPool(DualMLP, Pooling):
-    """softmax_n(f(Z))^T g(Z): k rows of width d / 4.
+    """softmax(f(Z))^T g(Z), k rows of width d / 4, with the softmax over the rows of Z [n, width].
 
-    f and g are row-wise networks on the rows Z [n, width]; f has k outputs, g has d / 4. For rows narrower than d, such
-    as coordinates, they have two hidden layers of widths d / 4 and d, otherwise one of width d. With the encoder
+    f and g are row-wise networks with k and d / 4 outputs. If the rows are narrower than d, as coordinates are, the
+    networks have two hidden layers, of widths d / 4 and d. Otherwise, they have one, of width d. With the encoder
     `none`, d = 128 and k = 32, they are the authors' networks for ModelNet40, 3 -> 32 -> 128 -> 32, but without normals
     as inputs.
 
-    Z [B, n, width] with a mask [B, n] (True at real rows) gives [B, k, d / 4]; zeros for an empty set.
+    Z [B, n, width] with a mask [B, n] (True at real rows) gives [B, k, d / 4], or zeros for an empty set.
 
     Args:
         k: number of attention maps over the points.

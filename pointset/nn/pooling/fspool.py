@@ -11,13 +11,13 @@ from pointset.nn.registry import register
 
 @register("pooling", "fspool")
 class FSPool(SortedPool):
-    """y_f = sum_i w_f(i / (n - 1)) x_f(i), with the values of each feature in descending order, i from 0.
+    """y_f = sum_i w_f(i / (n - 1)) x_f(i), where x_f(0) >= x_f(1) >= ... are the n values of feature f in a set.
 
     w_f is a trained piecewise linear function on [0, 1], the same for sets of any size. With p pieces, its value at r
-    is sum_k v_fk max(0, 1 - |k - p r|), k from 0 to p. As in the authors' code, v is initialised from a normal
-    distribution, and y is a sum, so it grows with n.
+    is sum_k v_fk max(0, 1 - |k - p r|), with k from 0 to p. As in the authors' code, v is initialised from a normal
+    distribution, and y is a sum, which grows with n.
 
-    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d], or zeros for an empty set.
 
     Args:
         dim: width d of the rows.
@@ -35,7 +35,7 @@ class FSPool(SortedPool):
         super().__init__()
         check_counts(dim=dim, pieces=pieces)
         self.values = nn.Parameter(torch.randn(dim, pieces + 1))
-        """v, the values of the functions at their `pieces` + 1 knots, [d, pieces + 1]."""
+        """The values v [d, pieces + 1] of the functions at their knots."""
 
     def weights(self) -> Float[Tensor, "d k"]:
         """Return the values v."""

@@ -13,20 +13,20 @@ from pointset.nn.registry import register
 LEAST_NUMBER = 1e-6
 """Smaller numbers are replaced by this one before the mean."""
 EXPONENTS = (1e-2, 1e3)
-"""Bounds of the exponent p: close to the geometric mean, and close to the maximum."""
+"""Bounds of the exponent p. The lower one gives almost the geometric mean, the upper one almost the maximum."""
 NOTHING = -1e9
-"""Value for the logarithm of x^p at padded rows: its exponential is 0, and unlike -inf it has a finite gradient."""
+"""Logarithm of x^p at padded rows. Its exponential is 0, and unlike -inf, it gives finite gradients."""
 
 
 @register("pooling", "gem")
 class GeMPool(OneRowPool):
-    """y_f = ((1/n) sum_i x_fi^p)^(1/p), with p trained, initially 3: the mean for p = 1, the maximum as p grows.
+    """y_f = ((1/n) sum_i x_fi^p)^(1/p), with a trained p: the mean if p = 1, near the maximum if p is large.
 
     As in the authors' code, all features share one p, and numbers below 10^-6 are replaced by 10^-6, because the mean
-    is defined for positive numbers, such as outputs of a ReLU. It is computed with logarithms, so that no power
+    is defined for positive numbers, such as outputs of a ReLU. The mean is computed with logarithms, so that no power
     overflows. The trained parameter is log p, so p stays positive.
 
-    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d], or zeros for an empty set.
 
     Args:
         exponent: initial exponent p.

@@ -15,13 +15,13 @@ from pointset.nn.registry import JOIN, register
 class JoinedPool(Pooling):
     """Concatenation of the flattened results of several poolings of the same rows.
 
-    Equivariant layers before it subtract the statistic of the first pooling. The head after it has one layer if the
-    head of each pooling has one.
+    Equivariant layers before a joined pooling subtract the statistic of its first pooling. The head after it has one
+    layer if each of its poolings has a head with one layer.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, sum of widths].
 
     Args:
-        pools: modules that are called as `pool(Z, mask)`, from [B, n, d] to [B, k, e] or [B, e].
+        pools: modules that are called as `pool(Z, mask)` and map [B, n, d] to [B, k, e] or [B, e].
 
     Source:
         DGCNN joins maximum and mean (Wang et al., arXiv 1801.07829, section 5.1). Kothapalli et al. (arXiv 2306.05553)

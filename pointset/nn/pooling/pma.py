@@ -16,11 +16,11 @@ from pointset.nn.registry import register
 
 @register("pooling", "pma[<k>]")
 class AttentionPool(Pooling):
-    """Pooling by multihead attention: PMA_k(Z), then a SAB if k > 1; or, for any k, rFF(SAB(PMA_k(Z))).
+    """Pooling by multihead attention, PMA_k(Z), and the layers after it.
 
-    Dropout is first applied to the rows of Z. The authors ran the first formula (decoder "released"), with k = 1. The
-    second (decoder "rff") is their equation 15, where rFF is FC(d, ReLU), FC(d) on each of the k rows. The linear layer
-    from the k rows to logits is not included.
+    Dropout is first applied to the rows of Z. With decoder "released", a SAB follows PMA if k > 1. The authors ran this
+    with k = 1. Decoder "rff" is their equation 15, rFF(SAB(PMA_k(Z))), where rFF is FC(d, ReLU), FC(d) on each of the k
+    rows. The linear layer from the k rows to logits is not included.
 
     Z [B, n, dim] with a mask [B, n] (True at real rows) gives [B, k, dim].
 
@@ -33,7 +33,7 @@ class AttentionPool(Pooling):
         attention, pool_attention: options of the SAB, and of PMA.
 
     Raises:
-        PointsetError: norm="instance" with k = 1, which would set the single row to zero.
+        PointsetError: `norm` is "instance" and k = 1, which would set the single row to zero.
 
     Source:
         Lee et al., Set Transformer (arXiv 1810.00825), eq. 11, 12 and 15.

@@ -14,7 +14,7 @@ from pointset.nn.registry import register
 class FPSWEPool(SortedPool):
     """`PSWEPool` with the features as fixed slices, and m evenly spaced points in [-1, 1] as fixed reference.
 
-    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d], or zeros for an empty set.
 
     Args:
         m, dim: number of reference points, and width d of the rows.
@@ -41,7 +41,7 @@ class FPSWEPool(SortedPool):
         return -self.scales.gather(1, self.reference.detach().argsort(dim=1))
 
     def basis(self, ranks: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B m n"]:
-        """Return the coefficients of the n sorted values in the m quantiles: linear inter- and extrapolation."""
+        """Return the coefficients of the n sorted values in the m quantiles, which are inter- or extrapolated."""
         m = self.scales.shape[1]
         quantiles = torch.arange(1, m + 1, device=ranks.device, dtype=self.scales.dtype)[:, None] / (m + 1)
         at = quantiles * (sizes + 1) - 1  # fractional rank of each quantile
@@ -57,17 +57,17 @@ class FPSWEPool(SortedPool):
 class PSWEPool(FPSWEPool):
     """y_f = sum_j w_fj (r_fj - q_f(rank of r_fj)): the weighted displacement between a set and m reference points.
 
-    Slice f of a set consists of the numbers theta_f z of its rows z, with |theta_f| = 1. q_f(j) is their quantile at
-    (j + 1) / (m + 1). The i-th of n sorted values (i from 0) is the quantile at (i + 1) / (n + 1); other quantiles are
-    linearly interpolated or extrapolated. The optimal transport in one dimension moves the reference
-    point of rank j to q_f(j).
+    Slice f of a set consists of the products theta_f z of a unit vector theta_f and each row z. q_f(j) is the quantile
+    of these products at (j + 1) / (m + 1). The i-th of n sorted values (i from 0) is the quantile at (i + 1) / (n + 1).
+    Other quantiles are linearly interpolated or extrapolated. The optimal transport in one dimension moves the
+    reference point of rank j to q_f(j).
 
-    As in the authors' code, there are as many slices as features, initially the features themselves. The reference r is
-    initially evenly spaced in [-1, 1], and w has Xavier initialisation. Like the
-    paper, q_f takes ranks; the authors' code takes the indices that sort r. They are equal until training permutes
-    three or more points of r.
+    As in the authors' code, the number of slices is d. At initialisation, each slice is one of the features, the
+    reference r is evenly spaced in [-1, 1], and w has Xavier initialisation. As in the paper, the argument of q_f is a
+    rank. The authors' code uses the indices that sort r, which equal the ranks until training permutes three or more
+    points of r.
 
-    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d], or zeros for an empty set.
 
     Args:
         m, dim: number of reference points, and width d of the rows.

@@ -14,12 +14,12 @@ from pointset.nn.registry import register
 class RepSetPool(OneRowPool):
     """ApproxRepSet: y_f = sum_i max_j ReLU(x_i . u_fj), where hidden set f has k trained elements u_f1, ..., u_fk.
 
-    Each row x_i is matched with its best element. This is the authors' relaxation of RepSet, where no two rows may
-    match the same element. There are as many hidden sets as features. Kothapalli et al. (arXiv 2306.05553) use k = 5
-    for point clouds, the authors 10 sets of 20 elements for words. The result is a sum, so it grows with n. Elements
-    are initialised uniformly in [-1, 1], as in the authors' code.
+    Each row x_i is matched with its best element. The authors' RepSet, which this relaxes, matches no two rows with the
+    same element. There are d hidden sets, one per feature of the result. Kothapalli et al. (arXiv 2306.05553) use k = 5
+    for point clouds. The authors use 10 hidden sets of 20 elements for words. The result is a sum, so it grows with n.
+    Elements are initialised uniformly in [-1, 1], as in the authors' code.
 
-    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d], or zeros for an empty set.
 
     Args:
         k: number of elements of each hidden set.

@@ -11,8 +11,8 @@ from pointset.nn.modules import OneRowPool
 class SortedPool(OneRowPool):
     """y_f = sum_i w_f(i, n) x_f(i), where x_f(0) <= x_f(1) <= ... are the n values of feature f in a set.
 
-    A subclass defines w_f as the product of `weights`, which are trained, and `basis`, which depends only on n. So w_f
-    is computed once for a batch of sets of equal size, and sorting takes most of the time.
+    A subclass defines w_f as the product of `weights`, which are trained, and `basis`, which depends only on n. For a
+    batch of sets of the same size, w_f is thus computed once, and sorting takes most of the time.
     """
 
     def features(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n f"]:
@@ -24,7 +24,7 @@ class SortedPool(OneRowPool):
         raise NotImplementedError
 
     def basis(self, ranks: Int[Tensor, " n"], sizes: Int[Tensor, "B 1 1"]) -> Float[Tensor, "B k n"]:
-        """Return the factor of each trained weight at each rank, from 0, for these set sizes (all at least 1)."""
+        """Return the factor of each trained weight at each rank (from 0), for each set size (at least 1)."""
         raise NotImplementedError
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 f"]:

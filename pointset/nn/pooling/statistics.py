@@ -15,7 +15,7 @@ from pointset.nn.registry import register
 class MaxPool(Pooling):
     """Maximum of each feature.
 
-    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d], or zeros for an empty set.
 
     Example:
         >>> pooling = pointset.nn.MaxPool()
@@ -34,7 +34,7 @@ class MaxPool(Pooling):
 class MeanPool(Pooling):
     """Mean of each feature.
 
-    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d], or zeros for an empty set.
 
     Example:
         >>> pooling = pointset.nn.MeanPool()
@@ -54,7 +54,7 @@ class MeanPool(Pooling):
 class SumPool(Pooling):
     """Sum of each feature; unlike the mean, it depends on the number of rows.
 
-    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d], or zeros for an empty set.
 
     Example:
         >>> pooling = pointset.nn.SumPool()

@@ -14,9 +14,9 @@ from pointset.nn.registry import register
 
 @register("pooling", "top<k>", listed="top8")
 class TopKPool(OneRowPool):
-    """Mean of the k largest values of each feature, or of all values in smaller sets; the maximum for k = 1.
+    """Mean of the k largest values of each feature, or of all values in sets of fewer than k rows.
 
-    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d]; zeros for an empty set.
+    Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d], or zeros for an empty set.
 
     Args:
         k: number of values.

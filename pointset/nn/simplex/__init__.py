@@ -20,7 +20,8 @@ WEIGHTS: dict[str, Callable[..., Tensor]] = {
     "csparsemax": constrained_sparsemax,
     "entmax15": entmax15,
 }
-"""Functions by their name in configurations, called as f(z, mask=mask), or f(z, upper, mask=mask) if in `BOUNDED`."""
+"""Functions by their name in configurations. They are called as f(z, mask=mask), those in `BOUNDED` as f(z, upper,
+mask=mask)."""
 
 BOUNDED = frozenset(CONSTRAINED)
 """Names of the functions that take upper bounds."""

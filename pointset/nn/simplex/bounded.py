@@ -16,9 +16,9 @@ def constrained_softmax(
     """Return argmin_p KL(p | softmax(z)) over the simplex with p <= u.
 
     The solution is p_i = min(a exp(z_i), u_i), with a such that sum(p) = 1. Let U be the keys at their bound. The other
-    keys share the rest, 1 - sum_U u, in proportion to exp(z). With g = dL/dp, and m the mean of g over the keys outside
-    U, weighted by p: dL/dz = p (g - m) outside U, dL/du = g - m on U, and both are 0 elsewhere. Source: Martins and
-    Kreutzer, "Learning what's easy: fully differentiable neural easy-first taggers" (EMNLP 2017).
+    keys share the rest, 1 - sum_U u, in proportion to exp(z). Let g = dL/dp, and let m be the mean of g over the keys
+    outside U, weighted by p. Then dL/dz is p (g - m) outside U and 0 on U, and dL/du is g - m on U and 0 outside U.
+    Source: Martins and Kreutzer, "Learning what's easy: fully differentiable neural easy-first taggers" (EMNLP 2017).
 
     Args:
         z, mask: see `sparsemax`.
@@ -40,9 +40,9 @@ def constrained_softmax(
 
 def _constrained_softmax(z: Tensor, u: Tensor) -> Tensor:
     with torch.no_grad():
-        # A key is at its bound if its ratio u / exp(z) is below the factor a. With the keys in order of this ratio and
-        # a = u_k / exp(z_k), the weights sum to the bounds of the keys up to k plus a times the exponentials of the
-        # later keys. While this sum is below 1, the solution has a larger a. Logarithms prevent underflow.
+        # A key is at its bound if its ratio u / exp(z) is below the factor a. Sort the keys by this ratio. With
+        # a = u_k / exp(z_k), the sum of the weights is the bounds of the keys up to k, plus a times the exponentials of
+        # the later keys. If this sum is below 1, the solution has a larger a. Logarithms prevent underflow.
         order = ascending(u.log() - z)
         ratios = (u.log() - z).gather(-1, order)
         sums = u.gather(-1, order).cumsum(dim=-1)
@@ -59,7 +59,8 @@ def _constrained_softmax(z: Tensor, u: Tensor) -> Tensor:
 
 
 FAR = 2.0
-"""Scores are clamped to this distance from the pivot. At distance 1 or more, a weight is at its bound or 0."""
+"""Scores are clamped to this distance from the pivot in `centred`. From distance 1 on, a weight is 0 or at its
+bound."""
 
 
 def constrained_sparsemax(
@@ -69,10 +70,10 @@ def constrained_sparsemax(
 ) -> Float[Tensor, "*rows n"]:
     """Return argmin_p |p - z|^2 over the simplex with p <= u.
 
-    The solution is p_i = min(max(z_i - tau, 0), u_i), with tau such that sum(p) = 1. Let A be the keys with 0 < p < u
-    and U those with p = u. With g = dL/dp, and m the mean of g over A (0 if A is empty): dL/dz = g - m on A,
-    dL/du = g - m on U, and both are 0 elsewhere. Source: Malaviya, Ferreira and Martins, "Sparse and constrained
-    attention for neural machine translation" (arXiv 1805.08241).
+    The solution is p_i = min(max(z_i - tau, 0), u_i), with tau such that sum(p) = 1. Let A be the keys with 0 < p < u,
+    and U those with p = u. Let g = dL/dp, and let m be the mean of g over A, or 0 if A is empty. Then dL/dz is g - m on
+    A and 0 elsewhere, and dL/du is g - m on U and 0 elsewhere. Source: Malaviya, Ferreira and Martins, "Sparse and
+    constrained attention for neural machine translation" (arXiv 1805.08241).
 
     Args:
         z, upper, mask: see `constrained_softmax`.
@@ -99,11 +100,11 @@ def _constrained_sparsemax(z: Tensor, u: Tensor) -> Tensor:
 
 
 def centred(z: Float[Tensor, "*rows n"], u: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows n"]:
-    """Subtract each row's pivot from the scores, then clamp them to [-FAR, FAR], for more accurate weights.
+    """Subtract each row's pivot from its scores and clamp the result to [-FAR, FAR], for more accurate weights.
 
     The pivot is the score at which the sum of min(u, 1), over keys in descending order of scores, reaches 1. The
-    weights sum to less than 1 for tau = pivot, and to at least 1 for tau = pivot - 1, so the solution is between them.
-    Scores near the pivot are exact after the subtraction. Differences beyond FAR do not affect the weights.
+    weights sum to less than 1 for tau = pivot, and to at least 1 for tau = pivot - 1, so tau is between the two. Scores
+    near the pivot are exact after the subtraction. Differences beyond FAR do not affect the weights.
     """
     with torch.no_grad():
         order = ascending(-z)
@@ -119,8 +120,8 @@ def sorted_threshold(z: Float[Tensor, "*rows n"], u: Float[Tensor, "*rows n"]) -
     """Return the threshold tau at which the weights min(max(z - tau, 0), u) of a row sum to 1.
 
     As tau decreases, weight i starts to grow at tau = z_i and stops at z_i - u_i. Between two successive such values of
-    tau, the sum is linear, and its slope is the number of growing weights. Scores must be `centred`: values that
-    rounding makes equal would add nothing to the sum. If the bounds of a row sum to less than 1, tau is minus infinity.
+    tau, the sum is linear, and its slope is the number of growing weights. Scores must be `centred`, because values
+    that rounding makes equal add nothing to the sum. If the bounds of a row sum to less than 1, tau is minus infinity.
     """
     n = z.shape[-1]
     points = torch.cat((z, z - u.clamp(max=1)), dim=-1)

@@ -1,4 +1,4 @@
-"""Masks, data types and upper bounds of all functions from scores to weights."""
+"""Handling of masks, data types and upper bounds for all functions from scores to weights."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from pointset.inputs import InputError
 from pointset.nn.fast.tiles import have_values
 
 SLACK = {torch.float64: 1e-9, torch.float32: 1e-4}
-"""Tolerance for a row's sum of bounds below 1, by data type: the rounding error of about a thousand bounds."""
+"""How far the sum of a row's bounds may be below 1, by data type: the rounding error of about a thousand bounds."""
 
 
 def single_or_double(z: Tensor) -> Tensor:
@@ -26,11 +26,11 @@ def on_simplex(
         z: scores of any floating type.
         mask: True at real keys, broadcastable to z; None if all are real.
         weigh: differentiable function of scores [..., n], and of bounds if there are any, that returns weights.
-        upper: bounds of at least 0, broadcastable to z.
+        upper: upper bounds of the weights, at least 0 and broadcastable to z, or None.
 
     Raises:
         InputError: a bound is negative, or the bounds of a row's real keys sum to less than 1. Compiled, exported or
-            transformed code does not check this; the weights of such a row are its bounds.
+            transformed code does not check this. The weights of such a row are then its bounds.
     """
     if z.shape[-1] == 0:
         return z.clone()
@@ -43,12 +43,12 @@ def on_simplex(
 
 
 def leave_no_choice(u: Tensor) -> Tensor:
-    """Return True for rows whose bounds sum to at most 1, up to rounding: every weight is then at its bound."""
+    """Return True for rows whose bounds sum to at most 1, up to rounding, so that every weight is at its bound."""
     return u.detach().sum(dim=-1, keepdim=True) <= 1 + 8 * torch.finfo(u.dtype).eps
 
 
 def gradient_of_shares(p: Tensor, free: Tensor) -> Tensor:
-    """Return the weights p [..., n]; rows without a free weight get the gradient of p / sum(p).
+    """Return the weights p [..., n]. Rows without a free weight get the gradient of p / sum(p).
 
     A weight is free if it is neither 0 nor at its bound. With this gradient, a constant added to dL/dp of a row has no
     effect, as in all other rows.
@@ -59,7 +59,7 @@ def gradient_of_shares(p: Tensor, free: Tensor) -> Tensor:
 
 
 def _checked_bounds(upper: Tensor | float, z: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the bounds of scores z [..., n], 0 at padded keys; see `on_simplex`."""
+    """Return the bounds for scores z [..., n], with 0 at padded keys; see `on_simplex`."""
     given = torch.as_tensor(upper, device=z.device)
     u = given.to(z.dtype).expand(z.shape)
     if mask is not None:

@@ -1,6 +1,7 @@
 """Weights without upper bounds: softmax, sparsemax, and entmax-1.5, which is halfway between them.
 
-The latter two find the support of each row by sorting, without gradients, and compute the weights on the support.
+The latter two find the support of each row, the keys with positive weights, by sorting without gradients. Then they
+compute the weights on the support.
 """
 
 import torch
@@ -31,18 +32,18 @@ def softmax(
     """
     if mask is None:
         return torch.softmax(z, dim=dim)
-    # The lowest finite number, not -inf, which would give NaN for a row without a real key, also in the gradient.
+    # Instead of the lowest finite number, -inf would give NaN for a row without a real key, also in the gradient.
     return torch.softmax(z.masked_fill(~mask, torch.finfo(z.dtype).min), dim=dim) * mask
 
 
 def sparsemax(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "*rows n"]:
     """Return argmin_p |p - z|^2 over the simplex: p_i = max(z_i - tau, 0), with tau such that sum(p) = 1.
 
-    Its Jacobian is Diag(s) - s s^T / |S|, where s is 1 on the support S and 0 elsewhere. Source: Martins and Astudillo,
+    The Jacobian is Diag(s) - s s^T / |S|, where s is 1 on the support S and 0 elsewhere. Source: Martins and Astudillo,
     "From softmax to sparsemax" (arXiv 1602.02068).
 
     Args:
-        z: scores, finite at real keys. Half precision is computed in float32.
+        z: scores, finite at real keys. Those in half precision are converted to float32.
         mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
             a real key is all 0.
 
@@ -75,9 +76,9 @@ def _sparsemax(z: Tensor) -> Tensor:
 def entmax15(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = None) -> Float[Tensor, "*rows n"]:
     """Return argmax_p p.z + H(p) over the simplex, with H the Tsallis entropy 4/3 sum_i (p_i - p_i^1.5) of order 1.5.
 
-    The solution is p_i = max(z_i / 2 - tau, 0)^2. On the support, sum(p) = 1 is a quadratic equation, and tau is its
-    smaller root. Its Jacobian is Diag(s) - s s^T / sum(s) with s = sqrt(p). Source: Peters, Niculae and Martins,
-    "Sparse sequence-to-sequence models" (arXiv 1905.05702).
+    The solution is p_i = max(z_i / 2 - tau, 0)^2. On the support, sum(p) = 1 is a quadratic equation for tau, of which
+    the smaller root is used. The Jacobian is Diag(s) - s s^T / sum(s) with s = sqrt(p). Source: Peters, Niculae and
+    Martins, "Sparse sequence-to-sequence models" (arXiv 1905.05702).
 
     Args:
         z, mask: see `sparsemax`.
