@@ -20,11 +20,11 @@ from pointset.errors import PointsetError, described, one_line, quoted
 from pointset.inputs import InputError, require_unmasked
 
 Arrays = dict[str, np.ndarray]
-"""The arrays of a cloud by name: "points" [n, 3], and others with a row for each point [n, ...]."""
+"""The arrays of a cloud, by name: "points" [n, 3] and others [n, ...], which have one row per point."""
 FLAT = ": give one cloud as X[None], flattened clouds as X.reshape(N, n, 3)"
-"""Advice for an X of two dimensions."""
+"""Advice in the error message for an X of two dimensions."""
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
-"""A class name that is an integer; 20 digits are enough for 64 bits."""
+"""Matches a class name that is an integer. 20 digits are enough for 64 bits."""
 
 
 def from_arrays(
@@ -44,17 +44,20 @@ def from_arrays(
     """Make point sets from clouds in memory, as `load_dataset` does from files.
 
     Args:
-        X: points [N, n, d], floats or integers, or a list or pandas Series of N clouds [n_i, d]. The first three
-            columns are the coordinates, further columns the feature "columns". A cloud may be a DataFrame with columns
-            called x, y and z, as in a CSV file.
+        X: N clouds: an array [N, n, d] of floats or integers, or a list or pandas Series of arrays [n_i, d]. The first
+            three columns are the coordinates, and further columns are the feature "columns". A cloud may also be a
+            DataFrame with columns `x`, `y` and `z`.
         y: N labels, integers or class names.
-        classes: class names in the order of the labels, such as `train.classes` for test data; None takes the sorted
-            values of y. Integers in y are class names if all classes are integers (such as "-1" or 7), else indices.
-        features: further numbers of each point, called "columns": an array [N, n, f] or [N, n], or a list like X. Or
-            several features by name, {"normals": ..., "intensity": ...}; or column names of the DataFrames in X, such
-            as ["normals", "intensity"]. Normals are scaled to length 1, come first, and rotate with the shape.
-        points: points per set; a cloud with fewer gives all its points. None gives all points of every cloud.
-        names: unique names of the shapes, used with `data_seed` to draw the fixed subsets. None numbers the shapes.
+        classes: class names in the order of the labels, such as `train.classes` for test data. None takes the sorted
+            values of y. Integers in y are class names if all classes are integers (such as "-1" or 7), and otherwise
+            indices into the classes.
+        features: further numbers of each point, which become the feature "columns": an array [N, n, f] or [N, n], or a
+            list like X. Several features are a dict, {"normals": ..., "intensity": ...}, or names of columns of the
+            DataFrames in X, such as ["normals", "intensity"]. Normals are scaled to length 1, come first, and rotate
+            with the shape.
+        points: number of points per set. A cloud with fewer points is used whole. With None, every cloud is used whole.
+        names: unique names of the shapes. A name and `data_seed` determine which points are chosen. None numbers the
+            shapes.
         split: name of the split, such as "train" or "test".
         normalize, up, on_error, data_seed: fields of `DataOptions`.
 
@@ -63,8 +66,8 @@ def from_arrays(
         first is kept.
 
     Raises:
-        UnreadableShapesError: clouds are empty, are not [n, d] with d at least 3, look transposed, have numbers that
-            are not finite, or have all points at one place. All clouds are checked; `failures` names every bad one.
+        UnreadableShapesError: a cloud is empty, is not [n, d] with d at least 3, looks transposed, has a number that is
+            not finite, or has all points at the same place. All clouds are checked, and `failures` names every bad one.
         PointsetError: the number of labels or names differs from the number of clouds, a label is not a class, or a
             name is repeated.
 
@@ -145,7 +148,7 @@ def _features(features: Any, count: int) -> dict[str, Sequence[Any]]:
 
 
 def _cloud(cloud: Any, features: Mapping[str, Any]) -> Arrays:
-    """Return the arrays of one cloud [n, d] and its features; raise a PointsetError or ValueError if it is unusable."""
+    """Return the arrays of one cloud [n, d] and its features; a PointsetError or ValueError if it is unusable."""
     rows = require_table(as_array(table_of(cloud)))
     further = [as_array(values) for name, values in features.items() if name != NORMALS]
     tables = [rows[:, 3:]] * (rows.shape[1] > 3) + [table[:, None] if table.ndim == 1 else table for table in further]
@@ -186,7 +189,7 @@ def _require_each(what: str, values: Sized, count: int) -> None:
 
 
 def as_array(values: Any) -> np.ndarray:
-    """Return a numpy array of values: a dense tensor of any type and device, or anything that numpy accepts."""
+    """Return values as a numpy array; they may be a dense tensor on any device, or anything that numpy accepts."""
     if not isinstance(values, torch.Tensor):
         require_unmasked(values)
         return np.asarray(values)

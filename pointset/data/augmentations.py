@@ -1,4 +1,4 @@
-"""Augmentations by the names that recipes use."""
+"""Augmentations, by the names that recipes use."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,9 +24,9 @@ AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
     "uneven": lambda up: Uneven(),
     "thin": lambda up: Thin(),
 }
-"""Constructors of augmentations, called with the upward axis."""
+"""Functions that take the upward axis and return an augmentation, by name."""
 SURROUNDINGS = {"drop", "background", "crop", "uneven", "thin"}
-"""Augmentations that change the neighbours of points."""
+"""Names of augmentations that change the neighbours of points."""
 MIXINGS = {"cutmix-r": CutMix("random"), "cutmix-k": CutMix("nearest")}
 
 
@@ -41,7 +41,7 @@ def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
         A function of points [B, n, d] and a generator.
 
     Raises:
-        PointsetError: a name is unknown, or one of `MIXINGS`.
+        PointsetError: a name is unknown, or is in `MIXINGS`.
 
     Example:
         >>> pointset.data.augmentation_from_names(("rotate-up", "stretch-wide"), up="y")
@@ -57,6 +57,6 @@ def augmentation_from_names(names: Sequence[str], up: Axis = "z") -> Compose:
 
 
 def recipe_augmentations(names: Sequence[str], up: Axis = "z") -> tuple[Compose, CutMix | None]:
-    """Return the augmentations of a recipe's `augment`, and its mixing of shapes if the last name is in `MIXINGS`."""
+    """Return the augmentations that a recipe's `augment` names, and a `CutMix` if the last name is in `MIXINGS`."""
     mix = MIXINGS.get(names[-1]) if names else None
     return augmentation_from_names(names[:-1] if mix else names, up), mix

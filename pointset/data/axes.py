@@ -16,8 +16,8 @@ Axis = Literal["y", "z"]
 FileUp = Literal["x", "y", "z", "-x", "-y", "-z", "auto"]
 """The direction that points up in a file, or "auto" for the usual direction of the file format."""
 USUAL_AXES: dict[str, Axis] = {".obj": "y", ".glb": "y", ".gltf": "y", ".3mf": "z", ".dae": "z"}
-"""Upward axis of each file format. glTF (2.0, section 3.4) and 3MF (core, 2.3) define it. OBJ does not, but most
-programs write Y up. DAE files state their axis, and `upright_mesh` rotates them to Z up."""
+"""Usual upward axis of each file format. glTF (2.0, section 3.4) and 3MF (core, 2.3) define an axis. OBJ does not, but
+most programs write Y up. Each DAE file states an axis, and `upright_mesh` rotates the mesh to Z up."""
 UP_TO_Z = {
     "z": [[1.0, 0, 0], [0, 1, 0], [0, 0, 1]],
     "y": [[1.0, 0, 0], [0, 0, -1], [0, 1, 0]],
@@ -38,8 +38,8 @@ def usual_up(names: Iterable[str]) -> Axis | None:
 def axis_of_dataset(up: FileUp, of_card: Axis | None, names: Sequence[str], folder: Path) -> dict[str, Any]:
     """Return the upward axes of a dataset's sets and files, as fields of a `Preparation`.
 
-    If `up` is "auto", this is the axis of the card, or else the usual axis of the files, with a warning if some
-    files usually have Y up.
+    If `up` is "auto", the axis is that of the card or, without one, the usual axis of the files. In the latter case, a
+    UserWarning tells of files that usually have Y up.
     """
     suffixes = {suffix_of(name) for name in names} & SHAPE_SUFFIXES
     known = of_card if of_card and up == "auto" else up
@@ -65,7 +65,7 @@ def upright_mesh(mesh: Mesh) -> Mesh:
 
 
 def rotate_up(rows: np.ndarray, now: str, wanted: str, *, normals: bool = False) -> np.ndarray:
-    """Return rows [..., d] rotated so that the direction that is up `now` becomes the `wanted` axis.
+    """Return points [..., d], rotated from the upward direction `now` to the upward direction `wanted`.
 
     With `normals`, columns 3 to 5 are rotated as well.
     """

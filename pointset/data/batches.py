@@ -13,7 +13,7 @@ from pointset.data.transforms import Augmentation
 from pointset.runs.workers import torch_threads
 
 SORTED_TOGETHER = 16
-"""Number of batches whose sets are sorted by size together."""
+"""Number of batches whose sets are sorted by size together, see `batches_of_rows`."""
 
 
 class Batch(NamedTuple):
@@ -22,13 +22,13 @@ class Batch(NamedTuple):
     points: Tensor
     """[B, n, d] float32; d is 3, or more with features."""
     mask: Tensor | None
-    """bool [B, n], True at real points; None when all sets have one size."""
+    """bool [B, n], True at real points; None when all sets have the same size."""
     labels: Tensor
     """int64 [B]."""
     others: Tensor | None = None
-    """int64 [B], label of the second shape of each set that `CutMix` mixed from two; None without CutMix."""
+    """int64 [B], label of the shape from which `CutMix` inserted points into each set; None without CutMix."""
     shares: Tensor | None = None
-    """float32 [B], share of the points that come from the second shape; 0 for an unmixed set."""
+    """float32 [B], share of the points of each set that come from this other shape; 0 for an unmixed set."""
 
 
 def batches(
@@ -44,7 +44,7 @@ def batches(
     """Yield the batches of a training epoch: every shape once, in random order, as a new random subset of its points.
 
     Order, subsets and augmentation come from one generator seeded with (seed, epoch), so an epoch can be repeated bit
-    for bit. One batch may be smaller than the others. Sets of different sizes are batched with sets of similar size.
+    for bit. One batch may be smaller than the others. If the sizes of sets differ, a batch has sets of similar size.
     `size(i)` is the number of points per set in batch i, counted from 0. `mix` is applied after `augment`.
     """
     generator = epoch_generator(seed, epoch)
@@ -76,7 +76,7 @@ def batches_of_rows(sizes: Tensor, batch_size: int, generator: torch.Generator) 
 
 
 def fixed_batches(dataset: PointSets, batch_size: int) -> Iterator[Batch]:
-    """Yield the batches of an evaluation: every shape once, in order, as its fixed seeded subset of points."""
+    """Yield the batches of an evaluation: every shape once, in order, as its fixed subset of points."""
     whole, sizes = dataset.mask, dataset.sizes
     for rows in torch.arange(len(dataset)).split(batch_size):
         block = slice(int(rows[0]), int(rows[-1]) + 1)

@@ -38,27 +38,28 @@ def load_dataset(
     """Load one split of a dataset as sets of points.
 
     Args:
-        name_or_folder: the name of a dataset as str (see `list_cards`), with its data in `home()/datasets`, or the path
-            of a folder. The folder holds meshes or clouds (see `read_mesh`, `read_cloud`) as class/split/file,
-            split/class/file or class/file, or a release (ModelNet40's HDF5 files, ScanObjectNN, ModelNet40-C).
-            "shapes10" is generated on first use.
+        name_or_folder: the name (a str) of a dataset in `home()/datasets`, see `list_cards`, or the path of a folder.
+            The folder has meshes or clouds (see `read_mesh`, `read_cloud`) as class/split/file, split/class/file or
+            class/file, or the published files of ModelNet40 (HDF5), ScanObjectNN or ModelNet40-C. "shapes10" is
+            generated on first use.
         split: name of the split, such as "train" or "test".
-        points: points per set. A cloud with fewer points gives all of them; batches are then padded and masked.
+        points: number of points per set. A cloud with fewer is used whole; batches are then padded and masked.
         data_seed: seed of the points sampled on meshes, and of the fixed subset of points of each set.
         progress: show progress while points are sampled: a bar on a terminal, otherwise a line every half minute.
         options: other fields of `DataOptions`. With features="normals", for example, each point has 6 numbers. `labels`
             may also be a pandas DataFrame with the columns "file" and "label".
 
     Returns:
-        The sets. Each is normalised separately: by default it is centred, and its farthest point has distance 1.
+        The sets. Each is normalised separately: by default it is centred and scaled so that its farthest point has
+            distance 1.
 
     Warns:
-        UserWarning: shapes that cannot be used are left out (on_error="skip"), or a class occurs in only one of train
-            and test.
+        UserWarning: shapes that cannot be used are left out (on_error="skip"), or a class occurs only in train or only
+            in test.
 
     Raises:
         UnreadableShapesError: shapes cannot be used. All shapes are checked, and `failures` names every bad one.
-        PointsetError: the name is unknown, the data is missing, damaged or in an unknown layout, or an option is wrong.
+        PointsetError: the name is unknown; the data is missing, damaged or in an unknown layout; an option is wrong.
 
     Example:
         >>> for split in ("train", "test"):
@@ -89,10 +90,10 @@ def load_split(
 ) -> PointSets:
     """Load one split of a dataset; see `load_dataset` for arguments and errors.
 
-    With `fewer`, if no shape has `options.points` points, sets have as many as the largest shape, with a warning. If
-    `classes` are given, data with other classes are refused before shapes are sampled. With `trained`, `options.up` is
-    the upward axis of a model's training data, and shapes are rotated to it from the direction `now` or, without it,
-    from the usual axis of their format. The `listing` of the folder, if given, is not made again.
+    With `fewer`, if every shape has fewer than `options.points` points, sets have the size of the largest shape, with a
+    warning. With `classes`, data with other classes are refused before shapes are sampled. With `trained`, `options.up`
+    is the upward axis of a model's training data. Shapes are rotated to it from their upward direction `now`, by
+    default the usual one of their format. With a `listing`, the folder is not listed again.
     """
     card, folder = locate_data(data, progress=progress)
     options = _with_absolute_tables(options)
@@ -131,19 +132,19 @@ def check_data(data: str | Path, options: DataOptions) -> None:
 
 
 def _tables(options: DataOptions) -> dict[str, Path]:
-    """Return the path of each option that is a table."""
+    """Return the paths of tables, by the options that name them."""
     texts = {option: getattr(options, option) for option in TABLES}
     return {option: Path(text) for option, text in texts.items() if text and (option != "groups" or is_table(text))}
 
 
 def _with_absolute_tables(options: DataOptions) -> DataOptions:
-    """Return options with absolute paths of tables; paths relative to the folder of the data stay relative."""
+    """Return options with absolute paths of tables, except for paths relative to the folder of the data."""
     here: dict[str, Any] = {option: str(path.resolve()) for option, path in _tables(options).items() if path.exists()}
     return dataclasses.replace(options, **here)
 
 
 def list_data(folder: Path, options: DataOptions) -> Listing | None:
-    """Return the shape files of a folder, or None for a release."""
+    """Return the shape files of a folder, or None for published point clouds, see `is_released`."""
     if not is_released(folder):
         return list_folder(folder, **options.listing)
     if options.labels is not None:
@@ -154,7 +155,7 @@ def list_data(folder: Path, options: DataOptions) -> Listing | None:
 def _groups_and_left_out(
     folder: Path, split: str, options: DataOptions, listing: Listing | None, names: list[str]
 ) -> tuple[dict[str, str], Set[str]]:
-    """Return the given group of each shape, by the shape's name, and the names of the shapes to leave out."""
+    """Return the group of each shape by name, if the options define groups, and the names of shapes to leave out."""
     if listing is not None:
         shapes = listing.of(split)
         return {shape.name: shape.group for shape in shapes if shape.group}, {
@@ -177,7 +178,7 @@ def _folder_cache(
     progress: bool,
     classes: Sequence[str] | None,
 ) -> tuple[PointCache, dict[str, frozenset[int]]]:
-    """Return the point cache of one split of a folder, and the labels that occur in each of the splits."""
+    """Return the point cache of one split of a folder, and the labels that occur in each split."""
     if listing is None:
         return _released_cache(folder, card, split, options)
     if options.variant is not None:

@@ -1,6 +1,6 @@
 """Groups of shapes, such as views of one object or frames of one motion, which stay on one side of a split.
 
-Groups are given (`--groups`) or inferred from file names, see `groups_from_names`.
+The user defines groups (`--groups`), or `groups_from_names` infers them from file names.
 """
 
 import re
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from pointset.errors import PointsetError, counted, quoted
 
 Groups = NDArray[np.int64]
-"""The number of each shape's group, [N]."""
+"""Number of the group of each shape, [N]."""
 NO_GROUPS, BY_NAMES = "none", "names"
-"""Values of --groups: "none" for no groups, "names" for `name_key` without the conditions of `groups_from_names`."""
+"""Values of `--groups`: "none" means no groups, "names" the groups of `name_key`, however implausible."""
 FEWEST_GROUPS = 3
-"""Minimum number of groups in most classes for groups by names."""
+"""Minimum number of groups of most classes in `groups_from_names`."""
 WHAT_GROUPS_TAKES = (
     "a CSV table of files and groups, a regular expression whose parentheses are the group, or the number of a folder "
     "level (1 is the top)"
 )
 _NUMBERED = re.compile(r"(.*(?<![^\W_])[^\W\d_]*)\d+([\W_]+[^\W\d_]*)*", re.DOTALL)
-"""Matches a name whose last word with digits is a number, perhaps after letters. Group 1 is what is before the
+"""Matches a name whose last word with digits is a number, perhaps after letters. Its group 1 is the part before the
 number."""
 _SUFFIX = re.compile(r"\.[A-Za-z]\w*$")
 
@@ -37,7 +37,7 @@ class Grouping:
 
     groups: Groups
     origin: Literal["none", "names", "given"] = "none"
-    """"none" if every shape is a separate group."""
+    """"none" means that every shape is a separate group, "given" that the user defined groups."""
     example: str = ""
     """One group inferred from names and some of its files, for messages."""
 
@@ -62,16 +62,16 @@ def alone(count: int) -> Grouping:
 
 
 def number_groups(keys: Iterable[Any]) -> Groups:
-    """Return the group number of each shape, given its key; groups are numbered as they first occur."""
+    """Return the group number of each shape from its key; groups are numbered in order of first occurrence."""
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
 
 def name_key(name: str) -> str:
-    """Return the file name without its last number and what follows it, such as Plot_47_Tree for Plot_47_Tree_84.laz.
+    """Return the part of a file name before its last number, such as Plot_47_Tree for Plot_47_Tree_84.laz.
 
     A number is a word of digits, or the digits after the letters of a word such as w02. If the last word with digits
-    has another form, as in hexadecimal names, the key is the whole name without its suffix.
+    has neither form, as in hexadecimal names, the key is the whole name without its suffix.
     """
     stem = _stem(name)
     numbered = _NUMBERED.fullmatch(stem)
@@ -89,10 +89,10 @@ def _stem(name: str) -> str:
 
 
 def groups_from_names(names: Sequence[str], labels: Sequence[int]) -> Grouping:
-    """Group shapes by `name_key`, across classes, if these groups are plausible; otherwise each shape is a group.
+    """Group the shapes of all classes by `name_key`, or each shape separately if the former groups are implausible.
 
     Groups are plausible if most shapes share a group with another shape, most classes have at least three groups, and
-    no group of several shapes has more than half of a class.
+    no group of several shapes contains more than half of a class.
     """
     keys = [name_key(name) for name in names]
     sizes, of_class = Counter(keys), defaultdict[int, Counter[str]](Counter)
@@ -111,11 +111,12 @@ def groups_from_names(names: Sequence[str], labels: Sequence[int]) -> Grouping:
 
 
 def group_keys(groups: str, names: Sequence[str]) -> list[str]:
-    """Return the group of each file, or "" if it has none.
+    """Return the group of each file, or "" for a file without a group.
 
     Args:
-        groups: the number of a level of folders, counted from 1 at the top; "names", see `name_key`; or a regular
-            expression. The group is the match of its parentheses, or the whole match if it has none.
+        groups: the number of a level of folders, counted from 1 at the top; "names" for the groups of `name_key`; or a
+            regular expression. Then the group is what its parentheses match, or the whole match if it has no
+            parentheses.
         names: paths of the files relative to the folder of the data, [N].
 
     Raises:

@@ -1,7 +1,7 @@
 """Augmentations that give clouds of CAD models the imperfections of scans: background, missing parts, uneven density.
 
 Clouds keep their number of points: copies of random remaining points replace the removed ones. Each cloud is then moved
-and scaled to its former mean and standard deviation, because an imperfect cloud would have been normalised. Points keep
+and scaled to its former mean and standard deviation, as a scan would be normalised with its imperfections. Points keep
 their normals and features.
 """
 
@@ -40,8 +40,8 @@ class _Imperfection(Transform):
 class Background(_Imperfection):
     """Replace a random share of the points by points uniform in a cube around the cloud.
 
-    The centre of the cube is the mean of the cloud, and its half side is the distance of the farthest point, as for
-    "background" of ModelNet40-C (arXiv 2201.12296). A replaced point keeps its normal and features.
+    The cube is centred at the mean of the cloud, and half of its side is the distance of the farthest point from there,
+    as for "background" of ModelNet40-C (arXiv 2201.12296). A replaced point keeps its normal and features.
     """
 
     most: Share = 0.1
@@ -61,7 +61,7 @@ class Background(_Imperfection):
 
 @dataclass(frozen=True)
 class Crop(_Imperfection):
-    """Remove the points on one side of a random plane, at most a given share of all points."""
+    """Remove the points on one side of a random plane, at most the share `most` of all points."""
 
     most: Share = 0.5
     """The share that is removed is uniform on [0, most]."""
@@ -82,7 +82,7 @@ class Uneven(_Imperfection):
     """
 
     most: NonNegative = 1.5
-    """Maximum fall of the logarithm of the density."""
+    """Maximum fall of the logarithm of the density per standard deviation."""
     probability: PositiveShare = 0.2
     """Probability that a cloud is changed."""
 
@@ -109,13 +109,13 @@ class Thin(_Imperfection):
 
 
 def _share(points: Tensor, most: float, probability: float, generator: Generator) -> Tensor:
-    """Return [B, 1]: 0, or with this probability a number uniform on [0, most]."""
+    """Return shares [B, 1]: with this probability uniform on [0, most], otherwise 0."""
     numbers = uniform((len(points), 1), probability - 1, probability, points, generator)
     return most / probability * numbers.clamp(min=0)
 
 
 def _moments(points: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-    """Return means [B, 1, 3] and standard deviations, over all coordinates, [B, 1, 1]."""
+    """Return the means [B, 1, 3] of clouds, and the standard deviations [B, 1, 1] of all their coordinates."""
     count = real.sum(dim=1).clamp(min=1)[:, None, None]
     mean = zero_padding(points[..., :3], real).sum(dim=1, keepdim=True) / count
     squares = zero_padding(points[..., :3] - mean, real).square().sum(dim=(1, 2), keepdim=True)
@@ -130,7 +130,7 @@ def _heights(points: Tensor, real: Tensor, generator: Generator) -> Tensor:
 
 
 def _with_share(points: Tensor, share: Tensor, order: Tensor, real: Tensor, generator: Generator) -> Tensor:
-    """Keep a share [B, 1] of the points [B, n, d], the first in an order [B, n]; copies of them replace the others."""
+    """Keep the share [B, 1] of the points [B, n, d] with the lowest `order` [B, n], and copy them over the others."""
     ranks = order.masked_fill(~real, torch.inf).argsort(dim=1).argsort(dim=1)
     kept = ranks < (share * real.sum(dim=1, keepdim=True)).ceil()
     return torch.where(kept[..., None], points, _drawn(points, kept.to(points), generator))

@@ -11,7 +11,8 @@ from pointset.data.point_sets import PointSets
 def repeated_files(train: PointSets) -> tuple[str, ...]:
     """Return a sentence if test files in the folder of the training sets have the same bytes as training files.
 
-    Only files of equal size are read. Releases are not checked; use `pointset.data_quality.check_data` for them.
+    Only files of equal size are read. Published point clouds (`is_released`) are not: see
+    `pointset.data_quality.check_data`.
     """
     splits = {} if train.listing is None else train.listing.splits
     trained, tested = (
@@ -30,9 +31,9 @@ def repeated_files(train: PointSets) -> tuple[str, ...]:
 
 
 def divided_groups(train: PointSets) -> tuple[str, ...]:
-    """Return a sentence if a class/file folder is split by files, and test shapes are in groups of training shapes.
+    """Return a sentence if a class/file folder is split by files, so that test shapes are in groups of training shapes.
 
-    Groups are inferred from file names, see `groups_from_names`. If groups are given, the split keeps them whole.
+    These groups are inferred from file names, see `groups_from_names`. Groups that the user defines are kept whole.
     """
     if train.grouping.origin != "names" or train.listing is None or not train.listing.is_hashed:
         return ()

@@ -26,15 +26,15 @@ _WITH_FEATURES: "WeakKeyDictionary[PointCache, dict[tuple[int, int], PointCache]
 
 
 def stored_local_features(points: Float[ndarray, "n 3"], kind: LocalFeatures) -> Float[ndarray, "n width"]:
-    """Return `cloud_local_features` in float16, for caches and single shapes alike."""
+    """Return the result of `cloud_local_features` in float16, for caches and single shapes alike."""
     return cloud_local_features(points, kind).astype(np.float16)
 
 
 def cache_with_local_features(cache: PointCache, kind: LocalFeatures, most: int, seed: int) -> PointCache:
-    """Return the cache with local features as an additional array, named by their kind.
+    """Return the cache with an additional array of local features, whose name is their kind.
 
-    Of a shape with more than `most` points, the returned cache has a random subset, from which the features are
-    computed.
+    If a shape has more than `most` points, the returned cache has a random subset of them, and its features are
+    computed from this subset.
     """
     if kind in cache.arrays:
         return cache
@@ -59,7 +59,7 @@ def _subsampled(cache: PointCache, most: int, seed: int) -> PointCache:
 
 
 def _local_features(cache: PointCache, kind: LocalFeatures) -> NDArray[np.float16]:
-    """Return the features of all points, float16 [M, P, width] or [T, width] as the points."""
+    """Return the features of all points, float16: [M, P, width], or [T, width] if the points are [T, 3]."""
     shape, rows = (*cache.points.shape[:-1], WIDTHS[kind]), range(len(cache))
     if int(cache.sizes.sum()) <= FEW_POINTS:
         clouds = [stored_local_features(cache.cloud(row), kind) for row in rows]

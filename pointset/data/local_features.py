@@ -2,28 +2,29 @@
 
 The cloud is centred and scaled to a root mean square radius of 1; repeated points count once. For a point x, C is the
 covariance matrix of its k = 16 nearest points, including x, divided by its trace. Its eigenvalues are l1 >= l2 >= l3.
-The normal n is the eigenvector of l3, the direction t that of l1, and s_i = sqrt(l_i + EPSILON). Both kinds of features
-begin with three numbers and end with six:
+The normal n is the eigenvector of l3, the direction t that of l1, and s_i = sqrt(l_i + EPSILON). Both kinds of
+features, "upright" and "invariant", begin with three numbers and end with six:
 
 - linearity (s1 - s2) / s1, planarity (s2 - s3) / s1 (Demantke et al., *Dimensionality based scale selection in 3D lidar
   point clouds*, 2011; scattering s3 / s1 is one minus their sum), and log r, where the k-th point has distance r;
 - the products n_i n_j of the components of the normal, which do not depend on its sign. They rotate with the shape.
 
-Between these, "upright" (21 features, for shapes in the pose of the training shapes) has mean shifts (Comaniciu and
-Meer, *Mean shift*, 2002): the vectors from x to the mean of all points y with weights exp(-|y - x|^2 / 2 s^2), divided
-by s, for each s of `SCALES`. They point towards the rest of the shape, at several scales, and rotate with the shape.
+Between these numbers, "upright" (21 features, for shapes in the pose of the training shapes) has mean shifts (Comaniciu
+and Meer, *Mean shift*, 2002): the vectors from x to the mean of all points y with weights exp(-|y - x|^2 / 2 s^2),
+divided by s, for each s of `SCALES`. They point towards the rest of the shape, at several scales, and rotate with the
+shape.
 
-"invariant" (30 features, for any pose) has numbers that no rotation changes. Let u = x / |x|, c be the vector from x to
+"invariant" (30 features, for any pose) has numbers that no rotation changes. Let u be x / |x|, c the vector from x to
 the mean of its neighbours, v each mean shift, u_j the unit vector to another neighbour j, and n_j its normal. The
-numbers are |x|, |n.u|, |t.u|; the curvature sign(n.u) n.c / r towards the centre or away from it, |n.c| / r, |c| / r;
-|v|, v.u, |n.v| for each v; and the means of |n_j.n|, |u_j.n| and |u_j.n_j| over j, the angles of Rusu et al., *Fast
-point feature histograms*, 2009.
+numbers are |x|, |n.u|, |t.u|; the curvature sign(n.u) n.c / r, whose sign tells if the surface bends towards the
+centre, |n.c| / r, |c| / r; |v|, v.u, |n.v| for each v; and the means of |n_j.n|, |u_j.n| and |u_j.n_j| over j, the
+angles of Rusu et al., *Fast point feature histograms*, 2009.
 
 n n^T = (C - l1) (C - l2) / ((l3 - l1) (l3 - l2)) needs no eigenvectors, so the same code runs in a data loader, in an
 ONNX file (ONNX has no eigenvalue decomposition) and on a GPU. Neighbours at one place, on a line or in a ball have no
-normal: as l2 - l3 becomes small, n n^T goes to zero, and likewise t t^T as l1 - l2 does. The features of every cloud
-are finite. Two rules correct for the density: for n < 1,024 points, k is 16 sqrt(n / 1024), but at least 8; and r is
-scaled to the density of 16 of 1,024 points on a surface.
+normal: as l2 - l3 becomes small, n n^T goes to zero, as t t^T does if l1 - l2 becomes small. The features of every
+cloud are finite. Two rules correct for the density: in a cloud of N < 1,024 points, k is 16 sqrt(N / 1024), but at
+least 8; and r is scaled as if k were 16 and N were 1,024, for points on a surface.
 """
 
 import math
@@ -39,22 +40,23 @@ from pointset.configuration import LocalFeatures
 from pointset.errors import PointsetError
 
 SCALES = (0.8, 0.4, 0.2, 0.1)
-"""Standard deviations s of mean shifts, relative to the cloud; each is half of the one before."""
+"""Standard deviations s of mean shifts, in units of the root mean square radius. Each is half of the one before."""
 WIDTHS: dict[LocalFeatures, int] = {"none": 0, "upright": 9 + 3 * len(SCALES), "invariant": 18 + 3 * len(SCALES)}
 """Number of local features of each point, by kind."""
 SIZE, FEWEST, USUAL_POINTS = 16, 8, 1024
-"""Neighbours, including the point: SIZE in clouds of USUAL_POINTS points or more, at least FEWEST in smaller ones."""
+"""A point has SIZE neighbours, including itself, in clouds of at least USUAL_POINTS points, and at least FEWEST in
+smaller clouds."""
 EPSILON = 1e-4
 """Added to the eigenvalues, whose sum is 1, before the square root: smaller values are rounding errors of float32."""
 GAP = 3e-3
-"""Value of (l1 - l3) (l2 - l3) below which n n^T fades to zero, as rounding then determines n; likewise for t."""
+"""Value of (l1 - l3) (l2 - l3) below which n n^T fades to zero, as rounding then determines n. The same holds for t."""
 PART = 1e-3
-"""Minimum of |v.w|: smaller values are rounding errors."""
+"""Minimum of absolute products |v.w|: smaller values are rounding errors."""
 EXPONENT = -0.5 / SCALES[0] ** 2
 FAINT = 1e-8
 """Weights of a mean shift below this become 0 at the next scale, as products with denormal numbers are slow."""
 NEAREST = 1e-4
-"""Minimum distance, relative to the cloud, so that its logarithm is finite for equal points."""
+"""Minimum distance, in units of the root mean square radius, so that the logarithm is finite for equal points."""
 CONSTANTS: dict[str, float | tuple[float, ...]] = {
     "size": SIZE,
     "fewest": FEWEST,
@@ -66,11 +68,11 @@ CONSTANTS: dict[str, float | tuple[float, ...]] = {
     "scales": SCALES,
 }
 PRODUCTS = torch.tensor([0, 4, 8, 1, 2, 5])
-"""The six distinct entries xx, yy, zz, xy, xz, yz of a symmetric matrix, among its nine entries row by row."""
+"""Places of the six distinct entries xx, yy, zz, xy, xz, yz of a symmetric matrix among its nine, row by row."""
 _MATRIX = [0, 3, 4, 3, 1, 5, 4, 5, 2]
-"""The nine entries of a symmetric matrix among the six distinct ones."""
+"""Places of the nine entries of a symmetric matrix among the six distinct ones."""
 _ROWS = 128
-"""Points whose mean shifts are computed at a time, so that their weights stay in the processor's cache."""
+"""Number of points whose mean shifts are computed at a time, so that the weights stay in the processor's cache."""
 
 
 def cloud_local_features(points: Float[ndarray, "n 3"], kind: LocalFeatures) -> Float[ndarray, "n width"]:
@@ -105,9 +107,9 @@ def batch_local_features(
 ) -> Float[Tensor, "B n width"]:
     """Return the local features of all points of a batch, in its dtype, for models that take coordinates alone.
 
-    They equal those of `cloud_local_features`, except for rounding and the choice among neighbours at equal distances.
-    Padded rows, where the mask is False, are zero. `cloud_local_features`, with a k-d tree, takes two thirds of the
-    time.
+    The features equal those of `cloud_local_features`, except for rounding and the choice among neighbours at equal
+    distances. Padded rows, where the mask is False, are zero. With its k-d tree, `cloud_local_features` takes two
+    thirds of the time.
     """
     real = torch.ones_like(points[:, :, :1]) if mask is None else mask[:, :, None].to(points.dtype)
     X, _ = _normalized(points, real)
@@ -145,12 +147,12 @@ def _local_features(
     shifts: Float[Tensor, "B n s 3"],
     kind: LocalFeatures,
 ) -> Float[Tensor, "B n width"]:
-    """Return the features of the module's docstring, in its order.
+    """Return the features in the order of the module's docstring.
 
     Args:
         X: normalised points.
-        near: indices of their neighbours, the point itself first.
-        offsets: from the point to each neighbour, zero where it is not `used`.
+        near: indices of the neighbours of each point, the first of which is the point itself.
+        offsets: vectors from each point to its neighbours, zero where `used` is False.
         reach: distance r of the last neighbour.
         count: number of points of the cloud.
         shifts: mean shifts v, by scale.
@@ -187,7 +189,7 @@ def _local_features(
 
 
 def _agreement(N: Tensor, near: Tensor, offsets: Tensor, used: Tensor, size: Tensor) -> Float[Tensor, "B n 3"]:
-    """Return the means over the other neighbours of |n_j.n|, |u_j.n| and |u_j.n_j|."""
+    """Return the means of |n_j.n|, |u_j.n| and |u_j.n_j| over the other neighbours j."""
     normal, normals = N.flatten(-2)[..., None, :], _rows_at(N.flatten(-2), near)  # n n^T, and n_j n_j^T
     squares = offsets.square().sum(dim=-1, keepdim=True).clamp(min=NEAREST**2)
     directions = (offsets[..., :, None] * offsets[..., None, :]).flatten(-2) / squares  # u_j u_j^T
@@ -197,9 +199,9 @@ def _agreement(N: Tensor, near: Tensor, offsets: Tensor, used: Tensor, size: Ten
 
 
 def _normalized(points: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-    """Return points [B, n, 3] with mean 0 and root mean square radius 1 over the real ones, and the former mean square.
+    """Return points [B, n, 3] with mean 0 and root mean square radius 1, and their former mean square radius.
 
-    `real` [B, n, 1] is 1 at points that count, and 0 at others.
+    `real` [B, n, 1] is 1 at points that count for both, and 0 at others.
     """
     count = real.sum(dim=1, keepdim=True).clamp(min=1)
     moved = points - (points * real).sum(dim=1, keepdim=True) / count
@@ -214,7 +216,7 @@ def _rows_at(X: Float[Tensor, "B n d"], indices: Int[Tensor, "B n k"]) -> Float[
 
 
 def _mean_shifts_by_blocks(X: Float[Tensor, "n 3"]) -> Float[Tensor, "n s 3"]:
-    """Return the mean shifts of one cloud, for some rows at a time and in float32, which halves the time."""
+    """Return the mean shifts of one cloud, computed for some points at a time in float32, which halves the time."""
     squares, one = X.square().sum(dim=1, keepdim=True), torch.ones_like(X[:, :1])
     rows = torch.cat([-2 * X, squares, one], dim=1) * EXPONENT
     columns = torch.cat([X, one, squares], dim=1).T.contiguous()
@@ -224,7 +226,7 @@ def _mean_shifts_by_blocks(X: Float[Tensor, "n 3"]) -> Float[Tensor, "n s 3"]:
 
 
 def _weighted_sums(Y: Float[Tensor, "... 4 m"], exponents: Float[Tensor, "... n m"]) -> Float[Tensor, "... s 4 n"]:
-    """Return sum_j K_j (y_j, 1) for each s of `SCALES`, K_j = exp(-|y_j - x|^2 / 2 s^2).
+    """Return sum_j K_j (y_j, 1) for each s of `SCALES`, with K_j = exp(-|y_j - x|^2 / 2 s^2).
 
     The `exponents` are those of the first s, and are overwritten if they need no gradient.
     """
@@ -248,7 +250,7 @@ def _mean_shifts(X: Float[Tensor, "... n 3"], sums: Float[Tensor, "... s 4 n"]) 
 def _eigenvalues(C: Float[Tensor, "... 3 3"]) -> tuple[Tensor, Tensor, Tensor]:
     """Return the eigenvalues of symmetric matrices of trace 1 (or 0), the largest first.
 
-    The trigonometric solution of the characteristic equation (Smith, *Eigenvalues of a symmetric 3 x 3 matrix*, 1961).
+    They solve the characteristic equation by trigonometry (Smith, *Eigenvalues of a symmetric 3 x 3 matrix*, 1961).
     """
     a, xy, xz, _, b, yz, _, _, c = C.flatten(-2).unbind(dim=-1)
     mean = (a + b + c) / 3
@@ -263,7 +265,7 @@ def _eigenvalues(C: Float[Tensor, "... 3 3"]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _projection(C: Float[Tensor, "... 3 3"], value: Tensor, second: Tensor, third: Tensor) -> Float[Tensor, "... 3 3"]:
-    """Return v v^T for the unit eigenvector v of each eigenvalue [...]; zero if another eigenvalue is close to it."""
+    """Return v v^T for the unit eigenvector v of each eigenvalue [...]; zero if another eigenvalue is close."""
     gap = (value - second) * (value - third)
     fading, total, product = ((gap / (gap.square() + GAP**2)), second + third, second * third)
     unit = torch.eye(3, dtype=C.dtype, device=C.device)
@@ -271,14 +273,14 @@ def _projection(C: Float[Tensor, "... 3 3"], value: Tensor, second: Tensor, thir
 
 
 def _root(square: Tensor) -> Tensor:
-    """Return |v.w|, given (v.w)^2, which rounding can make negative."""
+    """Return |v.w| from (v.w)^2, which rounding can make negative."""
     return (square.clamp(min=0) + PART**2).sqrt()
 
 
 def rotate_local_features(
     features: Float[Tensor, "B n width"], matrices: Float[Tensor, "B 3 3"], kind: LocalFeatures
 ) -> Float[Tensor, "B n width"]:
-    """Return the features of clouds that are rotated, x -> R x: n n^T becomes R (n n^T) R^T, and mean shifts R v."""
+    """Return the features of clouds rotated by x -> R x: n n^T becomes R (n n^T) R^T, and mean shifts v become R v."""
     N = features[..., -len(PRODUCTS) :][..., _MATRIX].unflatten(-1, (3, 3))
     rotated = torch.einsum("bij,bnjk,blk->bnil", matrices, N, matrices).flatten(-2)[..., PRODUCTS.to(N.device)]
     others = features[..., : -len(PRODUCTS)]

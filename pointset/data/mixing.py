@@ -14,7 +14,7 @@ class Mixed(NamedTuple):
     """A batch in which some sets contain points of another set."""
 
     points: Float[Tensor, "B n d"]
-    """Sets of unchanged sizes, with their features. The order of the points changes; zero padding stays last."""
+    """The sets, with features. Their sizes do not change, the order of points does, and zero padding stays last."""
     partners: Int[Tensor, " B"]
     """For each set, the index in the batch of its partner, whose points are inserted."""
     shares: Float[Tensor, " B"]
@@ -26,9 +26,9 @@ class CutMix(Checked):
     """PointCutMix of a batch: points of one shape replace some points of another, and the labels are mixed.
 
     As in Zhang et al. (arXiv 2101.01461) and their released code, a share of a shape's points is replaced with
-    probability 1/2. The share has the distribution Beta(1, 1), which is uniform on (0, 1). Two differences:
+    probability 1/2. The share has the distribution Beta(1, 1), which is uniform on (0, 1). There are two differences:
 
-    - Each shape has a separate share; in the released code, a batch has one share.
+    - Each shape has a separate share. In the released code, all shapes of a batch have the same share.
     - The released code inserts the points that an optimal assignment gives to the removed ones, which takes a second
       for 1,024 points. Here variant R replaces random points by random points of the other shape. Variant K replaces
       the points nearest to a random centre by the points of the other shape nearest to this centre.
@@ -42,7 +42,7 @@ class CutMix(Checked):
     def __call__(
         self, points: Float[Tensor, "B n d"], generator: Generator, mask: Bool[Tensor, "B n"] | None = None
     ) -> Mixed:
-        """Mix the sets of a batch. The mask, True at real points, stays valid, as padding must come last."""
+        """Mix the sets of a batch. The mask is True at real points, which must come first; it stays valid."""
         count, most, _ = points.shape
         partners = torch.randperm(count, generator=generator)
         chosen = torch.rand(count, generator=generator) < self.probability
@@ -61,7 +61,7 @@ class CutMix(Checked):
     def _orders(
         self, points: Tensor, others: Tensor, mask: Tensor, other_mask: Tensor, generator: Generator
     ) -> tuple[Tensor, Tensor]:
-        """Return the orders [B, n] in which points of a set are removed and its partner's inserted, padding last."""
+        """Return the orders [B, n] in which a set's points are removed and its partner's are inserted, padding last."""
         if self.which == "random":
             first, second = torch.rand((2, *mask.shape), generator=generator)
         else:

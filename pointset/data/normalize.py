@@ -26,7 +26,7 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None, *, up
     Args:
         points: [B, n, 3] floating.
         how: "unit-sphere", "standardize", "center-standardize", "principal-axes", "upright-axes" or "none".
-        mask: bool [B, n], True at real points; None when all are.
+        mask: bool [B, n], True at real points; None when all are real.
         up: the axis that points up, about which "upright-axes" rotates.
 
     Returns:
@@ -34,7 +34,8 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None, *, up
             finite becomes NaN.
 
     Raises:
-        PointsetError: `how` is unknown (the known names are listed), or points or mask have a wrong type or shape.
+        PointsetError: `how` is unknown (the message lists the known names), or `points` or `mask` has a wrong type or
+            shape.
 
     Example:
         >>> points = pointset.data.normalize_points(torch.tensor(X[:2]), "unit-sphere")
@@ -52,9 +53,9 @@ def normalize_rows(
 
     "principal-axes" rotates centred clouds so that the eigenvectors of their covariance become x, y and z, in the order
     of increasing eigenvalues. "upright-axes" rotates only about the axis `up`; the longer horizontal axis becomes y, or
-    z if y points up. The signs are such that the cubes of the coordinates have a positive sum along y and z, and the
-    sign of x is that of a rotation. If an axis or its sign is nearly undetermined, a small change of a shape can rotate
-    it: see `half_turns`.
+    z if y points up. The signs of y and z make the sum of the cubes of these coordinates positive, and the sign of x
+    makes the change of axes a rotation. If an axis or its sign is nearly undetermined, a small change of a shape can
+    rotate the result: see `half_turns`.
     """
     if how not in NORMALIZATIONS:
         raise PointsetError(f"normalize must be one of {', '.join(NORMALIZATIONS)}, got {quoted(how)}")
@@ -70,9 +71,9 @@ def unit_sphere(points: Tensor, mask: Tensor | None = None) -> Tensor:
 def standardize(points: Tensor, mask: Tensor | None = None) -> Tensor:
     """Subtract one mean and divide by one (population) standard deviation per cloud, over all its 3n numbers.
 
-    As in the released code of Deep Sets (arXiv 1703.06114) and the Set Transformer (arXiv 1810.00825), without their
-    clipping of coordinates beyond 100 times the mean absolute coordinate. One mean for all axes moves a cloud only
-    along (1, 1, 1): a centred cloud stays centred, but an off-centre cloud stays off-centre in general.
+    This follows the released code of Deep Sets (arXiv 1703.06114) and the Set Transformer (arXiv 1810.00825), without
+    clipping coordinates beyond 100 times the mean absolute coordinate. One mean for all axes moves a cloud only along
+    (1, 1, 1): a centred cloud stays centred, but an off-centre cloud stays off-centre in general.
     """
     return _normalized(points, mask, (1, 2), _deviation)
 
@@ -80,7 +81,7 @@ def standardize(points: Tensor, mask: Tensor | None = None) -> Tensor:
 def center_standardize(points: Tensor, mask: Tensor | None = None) -> Tensor:
     """Move the mean point to the origin and divide by one (population) standard deviation over all 3n numbers.
 
-    Equal to `standardize` after centring the cloud.
+    The result equals `standardize` of the centred cloud.
     """
     return _normalized(points, mask, (1,), _deviation)
 
@@ -113,8 +114,8 @@ def _about(how: str, up: Axis) -> int | None:
 def half_turns(how: str, up: Axis = "z") -> Float[Tensor, "k 3 3"]:
     """Return the rotations between all choices of signs of a normalisation's axes: the identity and half turns.
 
-    Predictions averaged over them do not depend on the rule for signs. Normalisations without axes have only the
-    identity.
+    Predictions averaged over these rotations do not depend on the rule for signs. Normalisations that do not rotate
+    have only the identity.
     """
     diagonals = [[1.0, 1, 1], [-1, -1, 1], [-1, 1, -1], [1, -1, -1]]
     kept = {None: (0, 1, 2, 3), 2: (0, 1), 1: (0, 2)}[_about(how, up)] if how in ABOUT else (0,)
@@ -155,7 +156,7 @@ def _rotation_to_axes(centred: Tensor, about: int | None) -> Tensor:
 
 
 def _axes(covariance: Tensor, about: int | None) -> Tensor:
-    """Return new axes as columns [B, 3, 3], of increasing variance; with `about`, this axis stays."""
+    """Return new axes as columns [B, 3, 3], in order of increasing variance; the axis `about` stays."""
     plane = torch.tensor([axis for axis in range(3) if axis != about], device=covariance.device)
     axes = torch.eye(3).to(covariance).repeat(len(covariance), 1, 1)
     axes[:, plane[:, None], plane] = torch.linalg.eigh(covariance[:, plane[:, None], plane]).eigenvectors
@@ -163,7 +164,8 @@ def _axes(covariance: Tensor, about: int | None) -> Tensor:
 
 
 def _signed(axes: Tensor, cubes: Tensor, about: int | None) -> Tensor:
-    """Return the axes with signs that make the sums of cubes [B, 3] positive; the sign of x is that of a rotation."""
+    """Return the axes with signs such that the sums of `cubes` along y and z are positive and the axes are a
+    rotation."""
     signs = torch.where(cubes < 0, -1.0, 1.0).to(axes)
     if about is not None:
         signs[:, about] = 1

@@ -20,7 +20,7 @@ Sampler = Literal["uniform", "fps", "poisson"]
 NORMALS = "normals"
 """Name of the feature that rotates with the shape."""
 CLOUD_POINTS = 1024
-"""Local features are computed from at least this number of points, if a cloud has them: they depend on the density."""
+"""Local features depend on the density, so they need at least this number of points, or all of a smaller cloud."""
 DERIVED = ("kinds", "files_up", "inputs", "local_features", "least")
 """Fields of a preparation that follow from the data, the model and the training."""
 TABLES = ("labels", "groups", "without")
@@ -41,18 +41,18 @@ class Preparation(OutlierOptions):
     """Points per set. Smaller clouds are used whole."""
     cache_points: PointCount = 2048
     """Number of points that are sampled once from each mesh and cached. Sets are random subsets of them. In the
-    preparation of a trained model: the number of points of its largest training shape."""
+    preparation of a trained model, it is the size of the largest training shape."""
     normalize: Normalize = "unit-sphere"
-    """Normalisation of each set. "unit-sphere" centres it and scales it to radius 1, "center-standardize" to standard
-    deviation 1; "standardize" subtracts one mean from all coordinates instead of centring. "principal-axes" (for shapes
-    in any pose) and "upright-axes" (for shapes rotated about the upward axis) also rotate sets to principal axes."""
+    """Normalisation of each set. "unit-sphere" centres it and scales it to radius 1, and "center-standardize" to
+    standard deviation 1. "standardize" subtracts one mean from all coordinates instead of centring. "principal-axes"
+    (for any pose) and "upright-axes" (for shapes rotated about the upward axis) also rotate sets to principal axes."""
     sampler: Sampler = "uniform"
     """How points are sampled from meshes: uniformly, or evenly spread by farthest-point sampling ("fps") or
     Poisson-disk sampling ("poisson", which needs the extra open3d)."""
     up: Axis = "z"
     """Upward axis of the sets."""
     kinds: Annotated[tuple[str, ...], _DERIVED] = ()
-    """Suffixes of the files that have the upward axis of the training files. Other files have that of their format."""
+    """Suffixes of files with the upward axis of the training files. Other files have the axis of their format."""
     files_up: Annotated[FileUp | None, _DERIVED] = None
     """Upward axis of the training files if it is neither y nor z. Their points are rotated to Z up."""
     features: tuple[str, ...] = ()
@@ -103,12 +103,12 @@ class Preparation(OutlierOptions):
 
     @property
     def arrays(self) -> list[str]:
-        """Names of the arrays of a shape that are joined to its points [n, d], in this order."""
+        """Names of the arrays that are joined, in this order, to the points [n, d] of a shape."""
         return ["points"] + ["normals"] * self.has_normals + ["features"] * bool(self.further)
 
     @property
     def cloud_points(self) -> int:
-        """Number of points of a shape from which local features are computed; a set is a subset of them."""
+        """Number of points of a shape from which local features are computed. A set is a subset of these points."""
         return self.points if self.local_features == "none" else max(self.points, CLOUD_POINTS)
 
     def usual_up(self, name: str) -> FileUp:
@@ -134,8 +134,8 @@ class DataOptions(Preparation):
     """
 
     up: Annotated[FileUp, COMMON] = "auto"  # type: ignore[assignment]
-    """Upward axis of the files. "auto" means that of the card, or for a folder y (OBJ, GLB, glTF) or z (others). Shapes
-    with x or a negative axis up (--up=-y) are rotated to Z up."""
+    """Upward axis of the files. "auto" means that of the card, or without one y for OBJ, GLB, glTF, else z. Shapes with
+    x or a negative axis up (--up=-y) are rotated to Z up."""
     data_seed: Seed = 0
     """Seed of the points sampled from meshes and of the fixed subsets for evaluation."""
     split_seed: Seed = 0
@@ -146,9 +146,9 @@ class DataOptions(Preparation):
     """What to do about files that cannot be used: "raise" an error after trying all files, or "skip" these files."""
 
     groups: Annotated[str | None, COMMON] = None
-    """Groups of shapes that stay on one side of a split, such as views of one object: a CSV table of files and groups,
-    a regular expression with the group in parentheses, the number of a folder level, "names" (file name without last
-    number) or "none". Default in training: "names" if most share a group."""
+    """Groups of shapes that a split keeps whole, such as views of one object: a CSV table of files and groups, a
+    regular expression with the group in parentheses, the number of a folder level, "names" (file name without last
+    number) or "none". Default in training: "names" if most shapes share a group."""
     labels: Annotated[str | None, COMMON] = None
     """CSV table of labels instead of a folder per class: columns "file", "label", optionally "split" and "group".
     `pointset data show --write-labels` writes one."""
@@ -157,7 +157,7 @@ class DataOptions(Preparation):
 
     @classmethod
     def of(cls, description: Mapping[str, Any]) -> Self:
-        """Return the options that are saved in a description by `PointSets.describe`.
+        """Return the options in a description from `PointSets.describe`.
 
         If shapes were left out, `on_error` is "skip".
         """
@@ -178,7 +178,7 @@ class DataOptions(Preparation):
 
     @classmethod
     def beside(cls) -> list[str]:
-        """Return the names of the options that are saved in addition to the preparation, all except `on_error`."""
+        """Return the names of options that are not in a preparation, except `on_error`; they are saved beside it."""
         of_preparation = Preparation.option_names()
         return [name for name in cls.option_names() if name not in (*of_preparation, "on_error")]
 

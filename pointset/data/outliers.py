@@ -23,14 +23,14 @@ class OutlierOptions(Checked):
     """Options of statistical outlier removal, as in the Point Cloud Library and Open3D."""
 
     remove_outliers: bool = False
-    """Remove outliers, which are points far from all others, from point clouds in files, by statistical outlier
-    removal. Arrays in memory keep all points."""
+    """Remove outliers (points far from all others) from point clouds in files, by statistical outlier removal. Arrays
+    in memory keep all points."""
     outlier_neighbours: Count = 20
     """Number of nearest neighbours over which the distance of a point is averaged (MeanK in the Point Cloud Library,
     nb_neighbors in Open3D)."""
     outlier_ratio: Positive = 2.0
-    """A point is an outlier if this average distance exceeds its mean over all points by more than this number of
-    standard deviations (StddevMulThresh, std_ratio)."""
+    """A point is an outlier if its average distance exceeds the mean of all points by more than this number of standard
+    deviations (StddevMulThresh, std_ratio)."""
 
 
 def prepare_cloud(cloud: Cloud, name: str, options: OutlierOptions) -> Cloud:
@@ -81,11 +81,11 @@ def merge_duplicates(cloud: Cloud) -> Cloud:
 
 
 def find_outliers(points: Float[ndarray, "n 3"], neighbours: int, ratio: float) -> Bool[ndarray, " n"]:
-    """Return True for outliers: points whose mean distance to their nearest neighbours is unusually large.
+    """Return a mask, True for outliers: points whose mean distance to their nearest neighbours is unusually large.
 
-    Statistical outlier removal (Rusu et al., "Towards 3D point cloud based object maps for household environments",
-    2008, section 3.1): let d be the mean distance of a point to its `neighbours` nearest neighbours. A point is an
-    outlier if d > mean(d) + ratio * std(d).
+    This is statistical outlier removal (Rusu et al., "Towards 3D point cloud based object maps for household
+    environments", 2008, section 3.1). Let d be the mean distance of a point to its `neighbours` nearest neighbours. A
+    point is an outlier if d > mean(d) + ratio * std(d).
     """
     if len(points) == 1:
         return np.zeros(1, bool)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 SETS_AT_ONCE = 16
-"""Sets per batch of `batches_of_one_size`, if all sets have one size."""
+"""Number of sets per batch of `batches_of_one_size`, if all sets have the same size."""
 
 
 def zero_padding(points: Tensor, mask: Tensor | None) -> Tensor:
@@ -23,10 +23,10 @@ def mask_of(sizes: Tensor) -> Tensor | None:
 
 
 def pad_rows(rows: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Split rows [S, ...] into B consecutive sets of these sizes [B], which add up to S, and pad the sets with zeros.
+    """Split rows [S, ...] into B consecutive sets, whose sizes [B] add up to S, and pad the sets with zeros.
 
-    Returns points [B, n, ...] with n the largest size, and the mask bool [B, n], True at real points, or None if all
-    sets have one size.
+    The points returned are [B, n, ...], where n is the largest size. The mask is bool [B, n], True at real points, or
+    None if all sets have the same size.
     """
     mask = mask_of(sizes)
     if mask is None:
@@ -43,7 +43,8 @@ def pad_sets(sets: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
         sets: at least one tensor [n_i, d], all with the same d.
 
     Returns:
-        Sets [B, n, d], n the largest n_i, and the mask bool [B, n], True at real points, or None if all n_i are equal.
+        The sets [B, n, d], where n is the largest n_i, and the mask bool [B, n], True at real points, or None if all
+            n_i are equal.
 
     Example:
         >>> points, mask = pointset.data.pad_sets([torch.ones(5, 3), torch.ones(4, 3)])
@@ -60,8 +61,8 @@ def collate(items: Sequence[tuple[Tensor, int]]) -> tuple[Tensor, Tensor | None,
         items: B pairs of points [n_i, d] and a label.
 
     Returns:
-        Points [B, n, d], padded with zeros; the mask bool [B, n], True at real points, or None if all sets have one
-        size; and labels int64 [B].
+        Points [B, n, d], padded with zeros; the mask bool [B, n], True at real points, or None if all sets have the
+            same size; and labels int64 [B].
 
     Example:
         >>> loader = torch.utils.data.DataLoader(train, batch_size=4, shuffle=True, collate_fn=pointset.data.collate)
@@ -99,7 +100,7 @@ class PaddedSets(Tensor):
         return sets
 
     def __getitem__(self, index: Any) -> Tensor:
-        """Return one set without padding, [size, d], for an integer; index the padded tensor with anything else."""
+        """Return one set without padding, [size, d], for an integer; any other index applies to the padded tensor."""
         plain = self.as_subclass(Tensor)
         is_integer = isinstance(index, SupportsIndex) and not isinstance(index, bool) and not getattr(index, "ndim", 0)
         return plain[index][: self.sizes[index]] if is_integer else plain[index]
