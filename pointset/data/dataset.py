@@ -144,7 +144,7 @@ def _with_absolute_tables(options: DataOptions) -> DataOptions:
 
 
 def list_data(folder: Path, options: DataOptions) -> Listing | None:
-    """Return the shape files of a folder, or None for published point clouds, see `is_released`."""
+    """Return the files of a folder's shapes; None if shapes share files, such as ModelNet40's HDF5 files."""
     if not is_released(folder):
         return list_folder(folder, **options.listing)
     if options.labels is not None:

@@ -11,7 +11,7 @@ from pointset.data.point_sets import PointSets
 def repeated_files(train: PointSets) -> tuple[str, ...]:
     """Return a sentence if test files in the folder of the training sets have the same bytes as training files.
 
-    Only files of equal size are read. Published point clouds (`is_released`) are not: see
+    Only files of equal size are read. Shapes that share a file are not compared: see
     `pointset.data_quality.check_data`.
     """
     splits = {} if train.listing is None else train.listing.splits

@@ -164,8 +164,7 @@ def _axes(covariance: Tensor, about: int | None) -> Tensor:
 
 
 def _signed(axes: Tensor, cubes: Tensor, about: int | None) -> Tensor:
-    """Return the axes with signs such that the sums of `cubes` along y and z are positive and the axes are a
-    rotation."""
+    """Return the axes with signs that make them a rotation, and the sums of `cubes` [B, 3] along y and z positive."""
     signs = torch.where(cubes < 0, -1.0, 1.0).to(axes)
     if about is not None:
         signs[:, about] = 1

@@ -27,27 +27,27 @@ CENTRED = 0.05
 class PointCache:
     """Points of shapes, from which sets are drawn.
 
-    A memory-mapped cache is pickled as its path, so that worker processes share the file.
+    A memory-mapped array is pickled as the path of its file, so that worker processes share the file.
     """
 
     points: NDArray[np.float32]
-    """[M, P, 3], for M shapes of P points; or with `offsets` [T, 3], all shapes concatenated."""
+    """[M, P, 3] for M shapes of P points. A ragged cache, with `offsets`, has [T, 3]: all shapes, concatenated."""
     names: list[str]
-    """[M], unique, as the fixed subsets are seeded by them."""
+    """[M], unique, because they seed the fixed subsets."""
     labels: NDArray[np.int64]
     """[M], indices into `classes`."""
     classes: list[str]
     """Names of the classes, in the order of the labels."""
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """Other values of each point, [M, P, ...] or [T, ...] like the points: unit "normals" (3) and "features" (f)."""
+    """Other values of each point, by name: unit "normals" (3) and "features" (f), [M, P, ...] or [T, ...]."""
     checksums: tuple[str, ...] = ()
-    """[M], BLAKE2b of each shape's points, if the manifest has them."""
+    """[M], BLAKE2b digest of each shape's points, from a manifest; empty without one."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """The shapes that could not be used and are not in the cache, by name, and the reason for each."""
     remarks: str = ""
-    """The warnings that were given while files were read, such as of removed points."""
+    """The warnings that were given while files were read, such as those about removed points."""
     offsets: NDArray[np.int64] | None = None
-    """[M + 1], of a ragged cache: shape i is `points[offsets[i]:offsets[i + 1]]`; None if all shapes have P points."""
+    """[M + 1] for a ragged cache: shape i is `points[offsets[i]:offsets[i + 1]]`. None if all shapes have P points."""
 
     def __post_init__(self) -> None:
         # Every draw from an array that is not contiguous would copy the whole array.
@@ -68,12 +68,12 @@ class PointCache:
         return {"points": self.points, **self.arrays}
 
     def with_columns(self, columns: Mapping[str, NDArray[Any]], **fields: Any) -> "PointCache":
-        """Return the cache with other points and arrays, and other `fields`."""
+        """Return the cache with these points, arrays and `fields` instead."""
         arrays = {name: array for name, array in columns.items() if name != "points"}
         return replace(self, points=columns["points"], arrays=arrays, checksums=(), **fields)
 
     def rotated(self, axes: Sequence[str], up: str) -> "PointCache":
-        """Return the cache with all shapes rotated to have `up` up; `axes` are their present upward directions, [M]."""
+        """Return the cache with all shapes rotated from their upward directions `axes` [M] to the upward axis `up`."""
         if {*axes} <= {up}:
             return self
         columns = self.columns
@@ -117,7 +117,7 @@ class PointCache:
         return len(some) > 0
 
     def fault(self, rows: Sequence[int], how: str) -> str:
-        """Return the message for the first shape that cannot be used with this normalisation, or ""."""
+        """Return a message about the first shape that the normalisation `how` cannot use, or "" if there is none."""
         for row in rows:
             largest, name = float(np.abs(self.cloud(row)).max(initial=0.0)), quoted(self.names[row])
             if not np.isfinite(largest):
@@ -137,7 +137,7 @@ class PointCache:
         return digest_of(block.astype("<f4" if block.dtype.kind == "f" else block.dtype.newbyteorder("<"), copy=False))
 
     def fingerprint(self, rows: Sequence[int], beside: Sequence[str] = ()) -> str:
-        """Return a hash of the classes and of the shapes' names, labels, points and arrays `beside`, in order."""
+        """Return a hash of the classes and of the shapes' names, labels, points and the arrays `beside`, in order."""
         digest = hashlib.sha256("\0".join(self.classes).encode())
         for row in rows:
             digest.update(f"\n{self.names[row]}\0{self.labels[row]}\0{self.digest(row)}".encode())
@@ -156,7 +156,7 @@ class PointCache:
 
 
 def one_width(what: str, widths: Mapping[str, int]) -> int:
-    """Return the number of columns that all shapes have, given that of each by name; a PointsetError if they differ."""
+    """Return the only value of `widths`, numbers of columns by shape name; a PointsetError if there are several."""
     (first, width), *others = widths.items()
     for name, other in others:
         if other != width:
@@ -179,11 +179,11 @@ def _stored(array: NDArray[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 Indices = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Row indices [S] into all points of a cache, concatenated over sets, and the sizes [B] of the sets, with sum S."""
+"""Indices [S] into all points of a cache, for one set after another, and the sizes [B] of the sets, with sum S."""
 
 
 def random_indices(cache: PointCache, rows: NDArray[np.int64], size: int, generator: torch.Generator) -> Indices:
-    """Draw a random subset of `size` points of each shape in rows [B] of a cache; a smaller shape gives all points."""
+    """Draw a random subset of `size` points of each shape in rows [B] of a cache; a smaller shape is used whole."""
     if cache.offsets is None:
         chosen = list(random_subsets(cache.points.shape[1], size, len(rows), generator))
     else:
@@ -202,7 +202,7 @@ def fixed_indices(cache: PointCache, rows: NDArray[np.int64], size: int, seed: i
 
 
 def _among_all(cache: PointCache, rows: NDArray[np.int64], chosen: Sequence[NDArray[np.int64]]) -> Indices:
-    """Return the indices into all points, given the indices that are chosen within each shape."""
+    """Return the indices into all points of the cache from the indices that are chosen within each shape."""
     sizes = np.array([len(own) for own in chosen], np.int64)
     return np.repeat(cache.starts[rows], sizes) + np.concatenate([np.empty(0, np.int64), *chosen]), sizes
 

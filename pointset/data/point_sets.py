@@ -30,33 +30,33 @@ from pointset.inputs import InputError, as_places
 LEFT_OUT = ("points", "fingerprint", "grouping", "listing")
 """Attributes that are not copied to subsets or to other processes."""
 _AT_ONCE = 256
-"""Number of shapes that are read at a time for the evaluation view, so that memory never holds a whole cache."""
+"""Number of shapes that are read at a time for `PointSets.points`, so that memory never holds a whole cache."""
 
 
 class PointSets(Dataset[tuple[Tensor, int]]):
-    """Shapes as point sets, each a subset of the cached points of a shape.
+    """Point sets of shapes. Each set is a subset of the cached points of a shape.
 
-    The evaluation view (`points`, `mask`, `dataset[i]`) is one fixed subset per shape, which depends only on the seed
-    and the shape's name. The training view (`draw`) is a fresh random subset each time. Both views are normalised after
-    the subset is taken, so a model sees only the points of the subset.
+    For evaluation, each shape has a fixed subset (`points`, `mask`, `dataset[i]`), which depends only on the seed and
+    the shape's name. For training, `draw` returns a new random subset each time. Both are normalised after the subset
+    is taken, so that a model sees only the points of the subset.
 
-    A point has d values: three coordinates, then the features in `options.features`, normals first, then its local
+    A point has d values: three coordinates, then the features in `options.features`, normals first, then local
     features, see `with_local_features`. Only coordinates are normalised.
 
-    Sets have n points each. If a shape of a ragged cache has fewer, its set has all of them. Sets of different sizes
-    are padded with zeros, and a mask is True at real points.
+    Sets have n points each. If a shape has fewer points, its set has all of them. Sets of different sizes are padded
+    with zeros, and a mask is True at real points.
 
     Args:
-        cache: the points of all shapes, which is kept as `point_cache`.
+        cache: the points of all shapes; it becomes the attribute `point_cache`.
         rows: int64 [N]; shape i is row `rows[i]` of the cache. None means all rows.
         options: how sets are made from the cache.
         name: name of the dataset or of its folder.
         source: a dataset's name or a folder's path, from which `load_dataset` loads the data again.
-        split: "train", "test", "validation", ...
+        split: name of the split, such as "train", "test" or "validation".
 
     Attributes:
         names: N unique names of shapes.
-        classes, labels: names of the classes, and int64 [N], indices into them.
+        classes, labels: names of the classes, and labels int64 [N], which are indices into these names.
 
     Example:
         >>> len(train), train.points.shape, train.labels[:4].tolist()
@@ -66,9 +66,10 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     """
 
     groups: Groups | None = None
-    """The given group of each shape, int64 [N]; see `grouped` and `grouping`."""
+    """The number of the group of each shape, int64 [N], from `grouped`; None without it. See `grouping`."""
     listing: Listing | None = None
-    """The files of all splits of the folder that the sets were loaded from; None for released data and for subsets."""
+    """The files of all splits of the folder that the sets were loaded from; None for subsets, and if shapes share
+    files."""
     local_features: LocalFeatures = "none"
     """Kind of the local features that follow the other values of each point."""
 
@@ -82,7 +83,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         split: str = "train",
         rows: Tensor | None = None,
     ) -> None:
-        """Create the sets; a PointsetError if no shape of the cache has enough points, or the features do not fit."""
+        """Create the sets; a PointsetError if all shapes of the cache are too small or have other features."""
         self.point_cache, self.options = cache, options
         if not {*options.arrays} <= {*cache.columns} or ("features" in cache.arrays) != bool(options.further):
             raise PointsetError(
@@ -95,12 +96,12 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @property
     def size(self) -> int:
-        """Number of points per set, n; the maximum if the cache is ragged."""
+        """Number of points per set, n; the maximum if sets differ in size."""
         return self.options.points
 
     @property
     def up(self) -> Axis:
-        """The axis that points up, after the normalisation."""
+        """The axis that points up, after normalisation."""
         return "y" if self.options.up == "y" and self.options.normalize != "principal-axes" else "z"
 
     @property
@@ -125,7 +126,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             )
 
     def require_size(self, size: int, request: str, flag: str = "") -> None:
-        """Raise a PointsetError if no shape of the cache has `size` points; all clouds of a test split may be smaller.
+        """Raise a PointsetError if no shape of the cache has `size` points. Clouds of a test split may all be smaller.
 
         The message starts with the `request`, such as "points=128", and names the `flag` of a command.
         """
@@ -145,7 +146,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return len(self.rows)
 
     def __repr__(self) -> str:
-        """Return one line with the name, split, numbers of shapes, classes and points, and options."""
+        """Return one line with the name, split and options, and the numbers of shapes, classes and points."""
         features = f" with {', '.join(self.options.features)}" if self.options.features else ""
         ragged = "up to " if self.mask is not None else ""
         return (
@@ -158,9 +159,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     @overload
     def __getitem__(self, index: slice) -> "PointSets": ...
     def __getitem__(self, index: int | slice) -> "tuple[Tensor, int] | PointSets":
-        """Return shape `index` of the evaluation view: points [n, d], without padding, and its label.
+        """Return the fixed set of shape `index`, [n, d] without padding, and the label of the shape.
 
-        A slice returns the sets of those shapes.
+        A slice returns the `PointSets` of those shapes.
         """
         if isinstance(index, slice):
             return self.subset(range(len(self))[index])
@@ -170,9 +171,9 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     @functools.cached_property
     @torch.inference_mode(False)  # the first use may be in `evaluate`, and training may use them afterwards
     def points(self) -> Tensor:
-        """The evaluation view, float32 [N, n, d], padded with zeros; made at first use.
+        """The fixed sets for evaluation, float32 [N, n, d], padded with zeros and made at first use.
 
-        Indexing sets of several sizes by an integer returns the points of one set, without padding.
+        If sets differ in size, an integer index returns the points of one set without padding.
         """
         sizes = self.sizes
         whole = torch.zeros(len(self), int(sizes.max(initial=0)), self.inputs + WIDTHS[self.local_features])
@@ -183,16 +184,16 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @property
     def mask(self) -> Tensor | None:
-        """Mask of the evaluation view, bool [N, n], True at real points; None when all sets have one size."""
+        """Mask of `points`, bool [N, n], True at real points; None when all sets have the same size."""
         return mask_of(torch.from_numpy(self.sizes))
 
     def draw(self, indices: Tensor | Sequence[int], generator: torch.Generator, size: int | None = None) -> Tensor:
-        """Return the training view: a fresh random subset of each shape's cached points, without replacement.
+        """Return sets for training: a new random subset of each shape's cached points, drawn without replacement.
 
         Args:
             indices: int64 [B], indices of shapes.
             generator: a generator on the CPU.
-            size: number of points per subset, or all points of a smaller shape; None means that of the evaluation view.
+            size: number of points per subset; a smaller shape is used whole. None means that of the fixed sets.
 
         Returns:
             float32 [B, n, d], normalised; padded with zeros if the sets have different sizes.
@@ -212,7 +213,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def points_at(self, where: Indices) -> tuple[Tensor, Tensor | None]:
         """Return the normalised points of subsets, [B, n, d], and their mask, bool [B, n].
 
-        The points are padded with zeros. The mask is None when all sets have one size.
+        The points are padded with zeros. The mask is None when all sets have the same size.
         """
         indices, sizes = where[0], torch.from_numpy(where[1])
         taken = [self.point_cache.take(indices, name) for name in self.options.arrays]
@@ -223,7 +224,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return normalize_rows(rows, self.options.normalize, mask, self.columns, self.up), mask
 
     def subset(self, indices: Tensor | Sequence[int], split: str | None = None) -> "PointSets":
-        """Return a dataset of the shapes at `indices`, in that order, which shares the cache."""
+        """Return a dataset of the shapes at `indices`, in that order. Both datasets share the cache."""
         view = copy.copy(self)
         view.split, places = split or self.split, as_places("indices", indices, len(self))
         view._choose(self.rows[places])
@@ -233,8 +234,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     def with_local_features(self, kind: LocalFeatures) -> "PointSets":
         """Return the same shapes with local features, which are computed once per cache.
 
-        They are computed from `Preparation.cloud_points` points of each shape, of which sets are subsets. If the cache
-        has more points, these are chosen at random.
+        The features are computed from `Preparation.cloud_points` points of each shape, and sets are subsets of these
+        points. If a shape has more points in the cache, some are chosen at random.
         """
         if kind == self.local_features:
             return self
@@ -246,7 +247,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return view
 
     def normalized(self, how: str) -> "PointSets":
-        """Return the same sets with another normalisation, see `DataOptions.normalize`; "none" keeps all units."""
+        """Return the same sets with another normalisation, see `DataOptions.normalize`; "none" keeps the units."""
         view = copy.copy(self)
         view.options, view.listing = self.options.changed({"normalize": how}), self.listing
         return view
@@ -258,7 +259,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
             groups: the name or number of the group of each set, [N].
 
         Raises:
-            InputError: there is not one group for each set.
+            InputError: `groups` does not have one group for each set.
         """
         given = np.asarray(groups)
         if given.shape != (len(self),):
@@ -270,7 +271,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @functools.cached_property
     def grouping(self) -> Grouping:
-        """The given groups. Without them, those of `groups_from_names`, or none if `options.groups` is "none"."""
+        """The groups from `grouped`, or else from `groups_from_names`; none if `options.groups` is "none"."""
         if self.groups is not None:
             return Grouping(number_groups(self.groups.tolist()), "given")  # some groups may be only in other subsets
         if self.options.groups == NO_GROUPS:
@@ -281,7 +282,8 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         """Split into training and validation sets, stratified by class.
 
         From a class of c shapes, round(fraction * c) random ones are held out, but at least one stays in training.
-        Groups (see `grouping`) are held out whole: some with at most this number of shapes together, or one larger one.
+        Groups (see `grouping`) are held out whole: some that together have at most this number of shapes, or one larger
+        group.
 
         Returns:
             (training, validation), both in the order of this dataset.
@@ -316,7 +318,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @property
     def preparation(self) -> Preparation:
-        """The preparation with which another shape becomes a set like these.
+        """The preparation that makes a set like these from another shape.
 
         "standardize" subtracts one number from all coordinates, so an off-centre shape would stay off-centre. If the
         shapes of the dataset are centred, the preparation therefore has "center-standardize".

@@ -40,7 +40,7 @@ class Prepared:
     raw: Float[ndarray, "n 3"]
     """The same points in the units of the shape, relative to `Cloud.corner`, with the model's upward axis."""
     mesh: Mesh | None = None
-    """The mesh from which the points were sampled, with the same upward axis; None if points were given."""
+    """The mesh from which the points were sampled, with the same upward axis; None if the shape was no mesh."""
 
 
 def prepare(
@@ -63,9 +63,9 @@ def prepare(
         points: maximum number of points of the set; None means that of the preparation.
         seed: seed of the points.
         up: the shape's upward axis. "auto" or None means the axis that the file (DAE) or the `Mesh` states. Without
-            one, a file has the axis of the training files if they have its format, or else the usual axis of its format
-            (y for OBJ, GLB and glTF, z for 3MF), if any. Other shapes have the axis of the training sets.
-        remove_outliers: remove outliers of a cloud, unless it is an array; None means as in training.
+            such a statement, a file in the format of the training files has their axis. Another file has the usual axis
+            of its format (y for OBJ, GLB and glTF, z for 3MF), if any. Other shapes have the axis of the training sets.
+        remove_outliers: whether to remove outliers of clouds other than arrays; None means as in training.
         name: name of the shape, for warnings; by default its path.
 
     Returns:
@@ -97,7 +97,7 @@ def prepare(
     if isinstance(shape, Mesh):
         return _prepare_mesh(shape, wanted, now, seed)
     shape = prepare_cloud(shape, name or "the cloud", wanted) if given else merge_duplicates(shape)
-    if from_file and len(shape.points) > wanted.points:  # names no file, so that Python shows it once
+    if from_file and len(shape.points) > wanted.points:  # without a file name, so that Python shows it once
         warnings.warn(
             f"of clouds with more points, {wanted.points:,} random points are used", UserWarning, stacklevel=3
         )
@@ -135,7 +135,7 @@ def _prepare_cloud(cloud: Cloud, wanted: Preparation, now: str, seed: int, *, un
 
 
 def _finished(cloud: Cloud, wanted: Preparation, mesh: Mesh | None = None, *, untouched: bool = False) -> Prepared:
-    """Return the first `points` of a cloud, with local features of the whole cloud."""
+    """Return the first `wanted.points` points of a cloud, with local features computed from the whole cloud."""
     if lacking := ", ".join(name for name in wanted.arrays if name not in cloud.arrays):
         raise PointsetError(f"the cloud has no {lacking}, which the model needs for each point: add them")
     parts = [cloud.arrays[name] for name in wanted.arrays]
@@ -151,7 +151,7 @@ def _finished(cloud: Cloud, wanted: Preparation, mesh: Mesh | None = None, *, un
 
 
 def is_one_shape(shapes: Any) -> bool:
-    """Return True if a value is one shape for `prepare`, but not if it is an array or a list of shapes."""
+    """Return True if a value is one shape that `prepare` takes; False for an array and for a list of shapes."""
     if isinstance(shapes, list | tuple):  # one shape if it has rows of numbers
         return bool(shapes) and isinstance(shapes[0], list | tuple) and isinstance(next(iter(shapes[0]), None), Real)
     return isinstance(mesh_of(shapes), str | Path | Mesh | Cloud | Prepared) or hasattr(shapes, "columns")

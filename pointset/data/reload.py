@@ -37,13 +37,13 @@ def load_like(
 
     Args:
         description: description of the training data: `model.description["data"]` of a trained model, or
-            `sets.describe()`. For every option below that is None, its value in this description is used.
+            `sets.describe()`. Options below that are None have the value in this description.
         split: name of the split, such as "test".
-        data: name or folder of another dataset; None loads that of the training data.
+        data: name or folder of another dataset; None means the dataset of the training data.
         on_error: "raise" an error for files that cannot be used, or "skip" them.
         points: points per set.
-        up: upward axis of the files. "auto" or None takes the axis of the training data for these data, the axis on the
-            card for another dataset with a card, and otherwise the usual axis of each file's format.
+        up: upward axis of the files. "auto" or None means the axis of the training data, if `data` is None. For another
+            dataset, it means the axis on its card or, without a card, the usual axis of each file's format.
         remove_outliers: whether outliers are removed from clouds.
         labels: path of a table with the class of each file.
 
@@ -108,5 +108,5 @@ def _with_fitting_tables(data: str | Path, options: DataOptions) -> DataOptions:
 
 
 def has_test_split(sets: PointSets) -> bool:
-    """Return True if the folder from which the sets were loaded has a test split, or is a release."""
+    """Return True if the listing of the sets has a test split. Published datasets have that split but no listing."""
     return sets.listing is None or SPLITS[1] in sets.listing.splits

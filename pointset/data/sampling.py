@@ -1,9 +1,9 @@
 """Sample points on the surface of a mesh; a seed gives the same points on any machine.
 
-Samplers: "uniform" draws points independently, uniform in area. "fps" (farthest-point sampling) and "poisson"
-(Poisson-disk sampling) choose n evenly spread points from a larger uniform draw. The points of "fps" are in the order
-of choice, those of "poisson" in random order. Random numbers come from a PCG64 generator. All else is element-wise IEEE
-arithmetic, square roots and cumulative sums, which all processors round in the same way.
+Samplers: "uniform" draws points independently, with equal probability per area. "fps" (farthest-point sampling) and
+"poisson" (Poisson-disk sampling) choose n evenly spread points from a larger uniform draw. The points of "fps" are in
+the order of choice, those of "poisson" in random order. Random numbers come from a PCG64 generator. All else is
+element-wise IEEE arithmetic, square roots and cumulative sums, which all processors round in the same way.
 """
 
 import hashlib
@@ -36,8 +36,8 @@ def sample_points(
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
     """Sample points on the surface of a mesh.
 
-    Points are computed in float64, then rounded to float32. With "uniform", the first k of n points are those for
-    n = k.
+    Points are computed in float64, then rounded to float32. With "uniform", the first k of n points are the same as
+    with n = k.
 
     Args:
         mesh: a mesh; faces without area get no points.
@@ -47,8 +47,8 @@ def sample_points(
         normals: also return the unit normal of each point's face, by the right-hand rule.
 
     Returns:
-        Points, float32 [n, 3], in the mesh's units and axes, relative to its corner if it is far from the origin; with
-            `normals`, also the normals, float32 [n, 3].
+        Points, float32 [n, 3], in the units and axes of the mesh, relative to the corner of a mesh far from the origin.
+            With `normals`, also the normals, float32 [n, 3].
 
     Raises:
         MeshError: the mesh has no area, or float32 cannot hold its points.
@@ -95,7 +95,7 @@ def downsample(points: np.ndarray, n: int, *, seed: int, sampler: str = "uniform
         points: finite numbers [N, 3], an array or nested lists.
         n: number of points, from 1 to N.
         seed: a whole number, at least 0.
-        sampler: "uniform", a random subset in random order, or "fps", farthest points from a random start.
+        sampler: "uniform" for a random subset in random order, or "fps" for farthest points from a random start.
 
     Returns:
         Indices int64 [n], all different.
@@ -127,7 +127,7 @@ def _generator(seed: int) -> np.random.Generator:
 
 
 def farthest_points(points: np.ndarray, n: int, *, start: int) -> np.ndarray:
-    """Return indices, int64 [n], of n of the points [N, 3], each the farthest from those before (Gonzalez 1985)."""
+    """Return the indices int64 [n] of points [N, 3], each of which is farthest from those before (Gonzalez 1985)."""
     columns = np.ascontiguousarray(points.T if points.dtype.kind == "f" else points.T.astype(np.float64))
     columns = np.ldexp(columns, -np.frexp(np.abs(columns).max(initial=0.0))[1])  # exact; squares stay in range
     chosen = np.empty(n, dtype=np.int64)

@@ -17,7 +17,7 @@ VALIDATION_STREAM = 1
 def hold_out(
     groups: Sequence[Any], labels: Sequence[Any], order: Iterable[int], count: Callable[[int], int]
 ) -> set[Any]:
-    """Choose groups to hold out, class by class; every class keeps a group, even if groups have several classes.
+    """Choose groups to hold out, class by class; every class keeps a group, even if groups span several classes.
 
     In each class, groups with at most `count` shapes together are held out, or one larger group.
 
@@ -25,13 +25,13 @@ def hold_out(
         groups: the group of each shape, [N].
         labels: the class of each shape, [N].
         order: indices of the shapes in the order in which their groups are tried.
-        count: returns the number of shapes to hold out, given the size of a class.
+        count: a function from the size of a class to the number of its shapes to hold out.
 
     Returns:
         The groups to hold out.
     """
     sizes: dict[Any, Counter[Any]] = defaultdict(Counter)
-    """Shapes of each group, by class."""
+    """Number of shapes of each group, by class."""
     classes_of: dict[Any, set[Any]] = defaultdict(set)
     for index in order:
         sizes[labels[index]][groups[index]] += 1
@@ -54,7 +54,7 @@ def hold_out(
 
 
 def held_for_validation(groups: Groups, labels: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:
-    """Return True for the shapes of a validation split, [N]; see `PointSets.split_validation`."""
+    """Return a mask [N], True for the shapes of a validation split; see `PointSets.split_validation`."""
     rng, known = np.random.default_rng((seed, VALIDATION_STREAM)), range(int(labels.max(initial=-1)) + 1)
     order = [row for label in known for row in rng.permutation(np.flatnonzero(labels == label)).tolist()]
     chosen = hold_out(groups.tolist(), labels.tolist(), order, lambda size: round(fraction * size))
@@ -67,7 +67,7 @@ def held_for_validation(groups: Groups, labels: NDArray[np.int64], fraction: flo
 
 
 def assign_folds(groups: Groups, labels: Sequence[int], seed: int, folds: int) -> Groups:
-    """Return the fold of each shape, from 0, or -1 if its class has only one group, which cannot be held out.
+    """Return the fold of each shape, counted from 0, or -1 if the only group of its class cannot be held out.
 
     The shapes of a group are in one fold, and all folds have about the same number of shapes of each class.
     """
@@ -81,7 +81,7 @@ def assign_folds(groups: Groups, labels: Sequence[int], seed: int, folds: int) -
         order = sorted(generator.permutation(len(members)).tolist(), key=lambda place: -len(members[place]))
         for place in order:
             turn = np.roll(np.arange(folds), -start)
-            earlier = assigned[groups == groups[members[place][0]]].max()  # of its shapes in other classes
+            earlier = assigned[groups == groups[members[place][0]]].max()  # fold of the group's shapes in other classes
             fold = turn[filled[turn].argmin()] if earlier < 0 else earlier
             assigned[members[place]] = fold
             filled[fold] += len(members[place])

@@ -1,10 +1,10 @@
 """Augmentations of a batch of point sets.
 
 An augmentation is called as `augmentation(points [B, n, d], generator, mask=None, columns=Columns())` and returns
-points of the same shape. All random numbers come from the `torch.Generator`; features (d > 3) do not change their
-number. The mask [B, n] is True at real points, and padded rows come out as zeros. Distances are in the unit of the
-points. Only coordinates change, unless `columns` names features with a direction: the map x -> A x takes a normal v to
-A^-T v, scaled to unit length, and local features are rotated.
+points of the same shape. All random numbers come from the `torch.Generator`, and features (d > 3) do not change how
+many are drawn. The mask [B, n] is True at real points, and padded rows come out as zeros. Distances are in the unit of
+the points. Only coordinates change, unless `columns` names features with a direction: the map x -> A x changes a normal
+v to A^-T v, scaled to unit length, and local features are rotated.
 """
 
 import math
@@ -71,12 +71,12 @@ class Compose:
 
 @dataclass(frozen=True)
 class Scale(Transform):
-    """Multiply each cloud by a factor uniform on [low, high]; defaults of PointNet++'s released code."""
+    """Multiply each cloud by a factor uniform on [low, high]. The defaults are those of PointNet++'s released code."""
 
     low: Positive = 0.8
     """Minimum factor."""
     high: Positive = 1.25
-    """The largest factor."""
+    """Maximum factor."""
 
     def _apply(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         factors = uniform((len(points), 1, 1), self.low, self.high, points, generator)
@@ -100,7 +100,7 @@ class Stretch(Transform):
 
 @dataclass(frozen=True)
 class Jitter(Transform):
-    """Add clipped normal noise to every coordinate; defaults of PointNet's released code.
+    """Add clipped normal noise to every coordinate. The defaults are those of PointNet's released code.
 
     The paper (arXiv 1612.00593, section 5.1) uses a standard deviation of 0.02 and does not mention clipping.
     """
@@ -118,7 +118,7 @@ class Jitter(Transform):
 
 @dataclass(frozen=True)
 class Shift(Transform):
-    """Shift each cloud by a vector uniform on [-limit, limit]^3; default of PointNet++'s released code."""
+    """Shift each cloud by a vector uniform on [-limit, limit]^3. The default is that of PointNet++'s released code."""
 
     limit: NonNegative = 0.1
     """Maximum shift along an axis, in the units of the points."""
@@ -153,7 +153,7 @@ class RotateAny(Transform):
 
 @dataclass(frozen=True)
 class Drop(Transform):
-    """Random point dropout of PointNet++: replace a random share of each cloud's points by its first point.
+    """Replace a random share of each cloud's points by the cloud's first point, as PointNet++ does.
 
     As in the released code, `most` is 0.875, and the first point is repeated so that clouds keep their size. A network
     that averages over points therefore counts this point many times. For smaller sets, use a recipe's `train_points`.

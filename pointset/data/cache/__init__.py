@@ -1,1 +1,1 @@
-"""Build, open and verify point caches: sampled points of shapes on disk, memory-mapped."""
+"""Build, open and verify point caches: points of shapes in memory-mapped files on disk."""

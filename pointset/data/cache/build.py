@@ -1,10 +1,10 @@
 """Build and open point caches: the points of all shapes of a split, on disk.
 
-A cache is built under a lock. During the build, a folder next to it has one file per finished shape, from which an
-interrupted build resumes; each file has a digest, so that an incomplete file counts as absent. Workers of joblib read
-and sample shapes in any order. This process writes their files, and at the end the arrays and the manifest in the order
-of the shapes. Opening a cache checks the sizes of its arrays, and the sizes and times of the source files; `pointset
-data verify` reads all bytes.
+A cache is built under a lock. During the build, a folder next to the cache has one file per finished shape, from which
+an interrupted build resumes. Each of these files has a digest, so that an incomplete file counts as absent. Workers of
+joblib read and sample shapes in any order. The main process writes the files and, at the end, the arrays and the
+manifest, in the order of the shapes. Opening a cache checks the sizes of its arrays, and the sizes and times of the
+source files; `pointset data verify` reads all bytes.
 """
 
 import contextlib
@@ -47,14 +47,15 @@ from pointset.runs.workers import Workers, run_in_workers
 DIGEST = 32
 """Number of bytes of the digest at the start of the file of a finished shape."""
 GRACE_SECONDS = 0.5
-"""Time for which this process samples shapes before it starts workers, unless a number of workers is given."""
+"""Time for which this process samples shapes before it starts workers, unless the user sets the number of workers."""
 BATCH = 16
-"""Shapes per worker task for fast samplers: larger tasks need fewer messages, but an interrupt loses more shapes."""
+"""Number of shapes per worker task for fast samplers: larger tasks need fewer messages, but an interrupt loses more
+shapes."""
 
 ShapeArrays = Mapping[str, NDArray[Any]]
 """Points float32 [n, 3] and, if requested, normals [n, 3] and features [n, f], by name."""
 SampledShape = tuple[CacheEntry, ShapeArrays]
-"""The manifest entry of a shape and its arrays, which are empty if the entry is skipped."""
+"""The manifest entry of a shape, and the arrays of the shape; a shape that cannot be used has no arrays."""
 
 
 class OpenCache(NamedTuple):
@@ -68,7 +69,7 @@ class OpenCache(NamedTuple):
 def load_cache(
     plan: CachePlan, *, workers: Workers | None = None, on_error: str = "raise", progress: bool = True
 ) -> PointCache:
-    """Open the cache of a plan (ragged for clouds) and repeat the warnings of reading its files; see `open_cache`."""
+    """Open the cache of a plan, and repeat the warnings from when its files were read; see `open_cache`."""
     opened = open_cache(plan, workers, on_error=on_error, progress=progress)
     manifest, arrays = opened.manifest, dict(opened.arrays)
     kept, failures = manifest.kept, manifest.failures
@@ -102,8 +103,8 @@ def open_cache(
     """Open the cache of a plan, after building it if it is missing, damaged or older than its source files.
 
     A second process that builds the same cache waits for the first. All files are tried. If some cannot be used,
-    `on_error` "raise" raises an error and keeps the finished shapes for the next run, and "skip" finishes the cache
-    without the unusable shapes.
+    on_error="raise" raises an error and keeps the finished shapes for the next run, and on_error="skip" finishes the
+    cache without the unusable shapes.
     """
     check("on_error", on_error, OnError)
     opened = _open_current(plan.folder)
@@ -118,7 +119,7 @@ def open_cache(
 
 
 def _open_current(folder: Path, remove: bool = False) -> OpenCache | None:
-    """Open a finished cache; None if there is none or it is unusable, and `remove` then removes it with a warning."""
+    """Open a finished cache; None if it is absent or unusable. `remove` removes an unusable cache, with a warning."""
     if not folder.is_dir():
         return None
     try:
@@ -165,7 +166,7 @@ def _build(plan: CachePlan, workers: Workers, on_error: str, progress: bool) -> 
 
 
 def sample_shape(shape: ShapeFile, kind: FileKind, preparation: Preparation, seed: int) -> SampledShape:
-    """Read or sample the points of one file; if this fails, the entry has the reason in `skipped`."""
+    """Read or sample the points of one file; if this fails, `skipped` of the entry has the reason."""
     source, reason, caught = Source(-1, -1, None), "", list[warnings.WarningMessage]()
     arrays: ShapeArrays = {}
     try:  # readers and samplers can raise many errors, which must not stop the other files
@@ -218,7 +219,7 @@ def read_shape(file: Path) -> tuple[CacheEntry, dict[str, bytes]] | None:
 
 
 def _write_cache(target: Path, manifest: Manifest, files: Iterable[Path]) -> None:
-    """Write the cache from the files of the finished shapes, which are in the order of the shapes."""
+    """Write the cache from the `files` of the finished shapes, one per shape and in the same order."""
     with new_folder(target) as folder:
         with contextlib.ExitStack() as opened:
             arrays = {}

@@ -31,18 +31,18 @@ SAMPLE_POINTS = 512
 
 @dataclass(frozen=True)
 class Verified:
-    """Result of verifying one cache, or the files of a released dataset."""
+    """Result of verifying one cache, or the downloaded files of a published dataset."""
 
     folder: Path
     shapes: int
     skipped: int
     problems: tuple[str, ...]
     what: str = "shapes"
-    """Plural noun for what was verified: "shapes", or "files" of a released dataset."""
+    """Plural noun for what was verified: "shapes" of a cache, or "files" of a published dataset."""
 
 
 def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list[Verified]:
-    """Verify all caches of a dataset (at least one), or the files of a released dataset by their digests."""
+    """Verify all caches of a dataset, or the downloaded files of a published dataset, by their digests."""
     card, root = locate_data(name_or_folder, progress=progress)
     if is_released(root):
         if card is None or not card.files:
@@ -59,7 +59,7 @@ def verify_dataset(name_or_folder: str | Path, *, progress: bool = True) -> list
 
 
 def verify_cache(folder: Path, root: Path, *, progress: bool = True) -> Verified | None:
-    """Compare a cache and its source files with its manifest; None if the cache is not of the folder `root`."""
+    """Compare a cache and its source files with its manifest; None if it is no cache of the folder `root`."""
     try:
         manifest = read_manifest(folder)
         if manifest.folder != str(root):
@@ -75,8 +75,8 @@ def look_at(
 ) -> tuple[dict[str, Any], list[Sample]]:
     """Count the shapes of a dataset, and load points of `PER_CLASS` random shapes of each class.
 
-    `up` None or "auto" means the axis of the card. Without one, it is the usual axis of the file format, and
-    "up_assumed" is True. Points have Y up if "up" is y, otherwise Z up.
+    If `up` is None or "auto", "up" in the result is the axis on the card. Without one, it is the usual axis of the file
+    format, and "up_assumed" is True. Points have Y up if "up" is y, otherwise Z up.
     """
     card, folder = locate_data(name_or_folder)
     known = (card.up if card else None) if up in (None, "auto") else up
@@ -126,7 +126,7 @@ def look_at(
 
 
 def _standing(points: ndarray, now: str, up: str) -> ndarray:
-    """Return points with Y up if that is the axis of the dataset, otherwise with Z up."""
+    """Return points with Y up if `up`, the axis of the dataset, is y, otherwise with Z up."""
     return rotate_up(points, now, "y" if up == "y" else "z")
 
 

@@ -1,8 +1,8 @@
 """The files of a cache: arrays of the points of all shapes, and a manifest of the shapes.
 
-A point cache is a folder with `points.npy`, float32 [M, P, 3] for sampled meshes or [T, 3] for concatenated clouds;
-on request `normals.npy` of the same shape, and `features.npy` with f values per point; and `manifest.json`, with
-digests of each shape's arrays and file, for `pointset data verify`. The folder's name depends on the version.
+A point cache is a folder. It has `points.npy`, float32 [M, P, 3] for sampled meshes or [T, 3] for concatenated clouds.
+On request, it has `normals.npy` of the same shape and `features.npy` with f values per point. Its `manifest.json` has
+digests of each shape's arrays and file, for `pointset data verify`. The folder's name depends on `CACHE_FORMAT`.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from pointset.runs.files import read_file
 from pointset.runs.progress import followed
 
 CACHE_FORMAT = 7
-"""Version of the files, and of the results of readers and samplers; it is part of the hash in a cache's name."""
+"""Version of the files, and of the results of readers and samplers. It enters the hash in the name of a cache."""
 MANIFEST_FILE = "manifest.json"
 RELEVANT: dict[FileKind, tuple[str, ...]] = {
     "meshes": ("cache_points", "sampler", "features"),
@@ -49,7 +49,7 @@ class Source(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """Return the identity of a file; an OSError if it cannot be read."""
+        """Return the `Source` of a file; an OSError if it cannot be read."""
         status = path.stat()
         return cls(status.st_size, status.st_mtime_ns, hash_source(path))
 
@@ -60,7 +60,7 @@ class Source(msgspec.Struct, frozen=True):
             same = (status.st_size, status.st_mtime_ns) == (self.bytes, self.modified_ns)
             return same or hash_source(path) == self.blake2b
         except OSError:
-            return self.blake2b is None  # a file that could not be read before either is unchanged
+            return self.blake2b is None  # a file that is still unreadable has not changed
 
 
 def hash_source(path: Path) -> str:
@@ -102,7 +102,7 @@ class Manifest(msgspec.Struct, frozen=True, dict=True):
     classes: tuple[str, ...]
     kind: FileKind
     seed: Seed
-    """Seed of the dataset; the seed of each mesh is derived from it and the shape's name."""
+    """Seed of the dataset. The seed of each mesh is derived from this seed and the shape's name."""
     preparation: Preparation
     """The options that determine the points; other fields have their defaults."""
     entries: tuple[CacheEntry, ...]
@@ -129,11 +129,11 @@ class Manifest(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
-        """Index of the first point of each kept shape, and the total number of points, [M + 1]."""
+        """Index of the first point of each kept shape, then the total number of points, [M + 1]."""
         return np.cumsum([0, *(self.points or entry.size or 0 for entry in self.kept)])
 
     def shape(self, array: str) -> tuple[int, ...]:
-        """Return the shape of an array; a PointsetError if the shapes differ in their number of features."""
+        """Return the dimensions of an array; a PointsetError if shapes differ in their number of features."""
         columns = 3
         if array == "features":
             names = ", ".join(self.preparation.further)
@@ -190,7 +190,7 @@ class CachePlan:
 
     @property
     def name(self) -> str:
-        """Prefix of the folder's name."""
+        """Prefix of the name of the cache folder."""
         return f"{self.listing.folder.name}-{self.shapes[0].split}"
 
     @property
@@ -217,7 +217,7 @@ class CachePlan:
 
     @property
     def unfinished(self) -> Path:
-        """The folder of the files of finished shapes while the cache is being built."""
+        """The folder with one file per finished shape, while the cache is being built."""
         return self.folder.with_name(self.folder.name + ".partial")
 
 
