@@ -15,20 +15,20 @@ from pointset.runs.progress import followed
 
 KINDS = BYTES, POINTS, NEAR = "identical bytes", "identical points", "near-duplicate"
 NEIGHBOURS = 6
-"""Number of nearest shapes in feature space with which each shape is compared."""
+"""Number of nearest neighbours in feature space with which each shape is compared."""
 RATIO = 0.8
-"""Maximum ratio of a near-duplicate's distances to its nearest and second nearest shape (Lowe, *Distinctive image
-features from scale-invariant keypoints*, 2004). Without it, different shapes of dense classes would count."""
+"""Maximum ratio of the distances from a near-duplicate to its nearest and its second nearest shape (Lowe, *Distinctive
+image features from scale-invariant keypoints*, 2004). Without it, different shapes in dense classes would count."""
 SAME_POINT = 2e-4
-"""Maximum distance of a point between two files of one shape, relative to the extent: text may have four digits."""
+"""Maximum distance of one point in two files of a shape, relative to the extent: text may have only four digits."""
 
 
 def find_duplicates(shapes: Shapes, features: Features, progress: bool = False) -> list[tuple[int, int, str]]:
-    """Return pairs (first, second, kind) of duplicates. A shape is second at most once, after its closest duplicate.
+    """Return pairs (first, second, kind) of duplicates. A shape is `second` at most once, with its closest duplicate.
 
-    Kinds are "identical bytes"; "identical points", in any order and format, to the precision of text; and
-    "near-duplicate": much closer in feature space than the second nearest shape, and as close as two samplings of one
-    shape. Near-duplicates may be moved or rescaled.
+    Kinds are "identical bytes", "identical points" (in any order and format, up to rounding in text) and
+    "near-duplicate". A near-duplicate is much closer in feature space than the second nearest shape, and as close as
+    two samplings of one shape. It may be moved or rescaled.
     """
     vectors, limit = features.vectors, features.sampling_distance(shapes.sets[0])
     search = NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, len(vectors)), algorithm="brute").fit(vectors)
@@ -59,7 +59,7 @@ def find_duplicates(shapes: Shapes, features: Features, progress: bool = False) 
 
 
 def _corners(shapes: Shapes, row: int) -> NDArray[np.floating[Any]]:
-    """Return all points of a cloud, or the vertices of a mesh that its triangles use: programs drop the others."""
+    """Return all points of a cloud, or the vertices that the triangles of a mesh use (programs drop the others)."""
     name, sets = shapes.names[row], shapes.sets[0]
     if sets.listing is None or sets.listing.kind == "clouds":
         return shapes.whole_cloud(row)

@@ -1,4 +1,4 @@
-"""Possible label errors, by cleanlab's confident learning from out-of-fold probabilities."""
+"""Find possible label errors by confident learning (cleanlab) from out-of-fold probabilities."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,18 +22,18 @@ class LabelCheck:
     """Result of comparing labels with out-of-fold probabilities."""
 
     note: str
-    """How the labels were checked, or why not."""
+    """How the labels were checked, or why they were not checked."""
     errors: tuple[tuple[int, int, float], ...] = ()
-    """Possible errors, the least likely label first: the shape, its most likely other class and that probability."""
+    """Possible errors, the least likely label first: index of the shape, most likely other class, its probability."""
 
 
 def check_labels(shapes: Shapes, features: Features, duplicates: Sequence[tuple[int, int]], seed: int) -> LabelCheck:
     """Find labels that may be wrong, by confident learning (Northcutt et al., *Confident learning*, JAIR 2021).
 
-    Errors are ranked by the probability of the given label (self-confidence; Kuan and Mueller, *Model-agnostic label
-    quality scoring to detect real-world label errors*, 2022). Probabilities are those of a classifier that was fitted
-    without the shape, its duplicates and its group by file names. If duplicates join all groups of a class, file names
-    are ignored.
+    Errors are ranked by the probability of the label in the data (self-confidence; Kuan and Mueller, *Model-agnostic
+    label quality scoring to detect real-world label errors*, 2022). The probabilities of a shape come from a classifier
+    that was fitted without the shape, its duplicates and its group, inferred from file names. If duplicates join all
+    groups of a class, file names are ignored.
     """
     labels = shapes.labels
     of_names = groups_from_names(shapes.names, labels.tolist()).groups
@@ -70,7 +70,7 @@ def check_labels(shapes: Shapes, features: Features, duplicates: Sequence[tuple[
 
 
 def _joined_groups(groups: ndarray, labels: ndarray, duplicates: Sequence[tuple[int, int]]) -> ndarray:
-    """Return the groups of the shapes, joined where duplicates of one class connect them."""
+    """Return the groups of the shapes. Groups that are connected by duplicates of one class are joined."""
     from scipy.cluster.hierarchy import DisjointSet
 
     joined = DisjointSet(groups.tolist())

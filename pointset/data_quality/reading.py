@@ -1,4 +1,4 @@
-"""Read every file of a dataset once: the shapes of all splits, their features, and why files cannot be read."""
+"""Read every file of a dataset once, compute the features of all shapes, and list the files that cannot be read."""
 
 import dataclasses
 import warnings
@@ -25,11 +25,11 @@ from pointset.training.baselines import baseline_of, extract_rows, set_pose
 from pointset.zoo.models import create_for
 
 POINTS = 1024
-"""Number of points of a shape from which features are computed."""
+"""Number of points per shape from which features are computed."""
 CLASSIFIER = "features+surface-svm"
-"""Duplicates are found by this classifier's features, label errors by its out-of-fold probabilities."""
+"""Classifier whose features give duplicates, and whose out-of-fold probabilities give label errors."""
 TRIED, QUANTILE = 60, 0.95
-"""Number of shapes for which two samplings are compared, and the quantile of their distances that is used."""
+"""Number of shapes for which two samplings are compared, and the quantile of the distances that is used."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Shapes:
     sets: list[PointSets]
     """The sets of each split that has shapes."""
     files: dict[str, ShapeFile]
-    """The files by name; empty for released data."""
+    """The files by name; empty for a dataset in its authors' HDF5 or .npy files."""
     failures: dict[str, str]
     """The files that cannot be read, by name, and the reason for each."""
     warnings: list[str]
@@ -60,14 +60,14 @@ class Shapes:
 
     @cached_property
     def digests(self) -> list[str]:
-        """A text for each shape, which is equal for files with the same bytes."""
+        """A text for each shape. Files with the same bytes have the same text."""
         return file_digests([self.files[name].path for name in self.names]) if self.files else self.names
 
 
 def read_shapes(
     name_or_folder: str | Path, *, up: str | None = None, labels: str | None = None, progress: bool = True
 ) -> Shapes:
-    """Read every shape of a card or a folder into point caches, which training uses, too.
+    """Read every shape of a dataset card or a folder into point caches, which training also uses.
 
     Raises:
         PointsetError: the data is missing or in no known layout, or no file can be read.
@@ -105,7 +105,7 @@ def read_shapes(
 
 @dataclass(frozen=True)
 class Features:
-    """Features of N shapes; they do not depend on position and scale."""
+    """Features of N shapes, independent of position and scale."""
 
     baseline: Baseline
     blocks: list[Tensor]
@@ -117,7 +117,7 @@ class Features:
         return _joined(self.blocks)
 
     def sampling_distance(self, sets: PointSets) -> float:
-        """Return a distance that two samplings of one shape rarely exceed: a quantile for halves of its points."""
+        """Return a distance that two samplings of one shape rarely exceed: a quantile for halves of point clouds."""
         some = sets.subset(np.random.default_rng(0).permutation(len(sets))[:TRIED].tolist()).normalized("none")
         clouds = [cloud[None, :size, :3] for cloud, size in zip(some.points, some.sizes, strict=True)]
         halves = [

@@ -19,7 +19,7 @@ TITLES = {
     "class": "Twice in a class",
     "unreadable": "Unreadable",
 }
-"""Titles of the parts of the report by place, the most serious findings first."""
+"""Titles of the parts of the report, by `Finding.place`, the most serious first."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Finding:
     split: str
     """"train" or "test"."""
     place: str
-    """A key of `TITLES`."""
+    """The part of the report, a key of `TITLES`."""
     kind: str
     """"unreadable", "label", or a kind of `find_duplicates`."""
     note: str
@@ -59,11 +59,11 @@ class Check:
         return len({finding.file for finding in self.of("leakage")})
 
     def of(self, place: str) -> list[Finding]:
-        """Return the findings of one place, a key of `TITLES`."""
+        """Return the findings in one part of the report, a key of `TITLES`."""
         return [finding for finding in self.findings if finding.place == place]
 
     def save(self, path: str | Path) -> Path:
-        """Write the findings as a table (*.csv) for `without=`; delete the rows of files to keep."""
+        """Write the findings as a table (*.csv) for the option `without`. Delete the rows of files that you keep."""
         columns = ("file", "true_class", "split", "kind", "other", "note")
         rows = [{name: getattr(finding, name) for name in columns} for finding in self.findings]
         text = as_csv(rows) if rows else ",".join(columns) + "\n"
@@ -73,17 +73,17 @@ class Check:
 def check_data(
     data: str | Path, *, up: str | None = None, labels: str | None = None, seed: int = 0, progress: bool = True
 ) -> Check:
-    """Read every shape of a card or a folder once, and find faults of the data that make results wrong.
+    """Read every shape of a dataset card or a folder once, and find faults that make results wrong.
 
-    These are unreadable files; exact and near duplicates within a class, in two classes, or in training and test data
-    (leakage); and possible label errors, by confident learning from out-of-fold probabilities of a support vector
-    machine.
+    Faults are unreadable files, exact and near duplicates, and possible label errors. Duplicates may be in one class,
+    in two classes, or in training and test data (leakage). Label errors are found by confident learning from
+    out-of-fold probabilities of a support vector machine.
 
     Args:
         data: name of a card, or a folder.
-        up: the axis that points up in the files; None means that of the card, or the usual one of the file format.
+        up: the axis that points up in the files; None means the axis on the card, or the usual axis of the file format.
         labels: a table of files and labels, see `DataOptions`.
-        seed: seed of the folds.
+        seed: seed of the folds for label errors.
         progress: show progress bars.
 
     Returns:

@@ -15,7 +15,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
-    """Let `write` write a temporary file, then rename it to `path`: readers see the old or the complete new file."""
+    """Let `write` write a temporary file, then rename this to `path`: readers see the old or the complete new file."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with full_disk_reported(path):
@@ -73,7 +73,7 @@ def checked_suffix(path: str | Path, suffixes: Sequence[str], what: str) -> Path
 def why_not(path: Path, error: OSError) -> str:
     """Return the reason why a file could not be written, for a message.
 
-    The system's messages ("File exists", "Not a directory") do not name a file that is in the way of a folder.
+    The system's messages ("File exists", "Not a directory") do not name the file that is where a folder should be.
     """
     if _is_folder(path):
         return "it is a folder"
@@ -119,7 +119,7 @@ def sync(path: Path) -> None:
 def locked(file: Path, busy: str = "") -> Iterator[None]:
     """Hold a lock on `file` inside this block; the folder of the file is made if needed.
 
-    If another process holds the lock, raise a PointsetError with the text `busy`, or wait if that is empty.
+    If another process holds the lock, raise a PointsetError with the text `busy`, or wait if `busy` is empty.
     """
     from filelock import FileLock, Timeout
 

@@ -8,7 +8,7 @@ from pointset.errors import PointsetError
 MOST_BYTES = 4 << 30
 """Maximum bytes of a file that is read as a whole."""
 SMALL, MOST_RATIO = 1 << 26, 100
-"""Bytes that any archive may unpack to, and maximum ratio of unpacked to packed bytes; meshes in text have 10."""
+"""Unpacked bytes that are always allowed, and maximum ratio of unpacked to packed bytes (10 for meshes in text)."""
 MOST_SETTINGS = 16 << 20
 """Maximum bytes of a file with settings or names, such as an experiment."""
 
@@ -17,7 +17,7 @@ def require_file(path: Path, most: int | None = MOST_BYTES) -> None:
     """Require a regular file of at most `most` bytes, or of any size if `most` is None.
 
     Raises:
-        PointsetError: the path is a folder, a pipe, a device or a socket, or the file is larger.
+        PointsetError: the path is a folder, a pipe, a device or a socket, or the file is too large.
         OSError: the path does not exist, or cannot be reached.
     """
     status = path.stat()

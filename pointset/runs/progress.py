@@ -1,4 +1,4 @@
-"""Progress of long work on stderr, by tqdm: a bar on a terminal, a line every half minute in a file or a pipe."""
+"""Show progress on stderr by tqdm: a bar on a terminal, a line every half minute in a file or a pipe."""
 
 import builtins
 import sys
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class _Bar(tqdm):
-    """A bar of tqdm, which pooch uses, too."""
+    """A progress bar of tqdm. pooch uses this class, too."""
 
     def reset(self, total: float | None = None) -> None:
         """Set the count to zero without writing a line; pooch calls this before its last update."""
@@ -75,7 +75,7 @@ def followed(
     show: bool = True,
     size: Callable[[T], int] = lambda _: 1,
 ) -> Iterator[T]:
-    """Iterate over items, such as batches, and show how many units of `size` are done; see `progress_bar`."""
+    """Iterate over items, such as batches, and show how many units (`size(item)`) are done; see `progress_bar`."""
     with progress_bar(what, unit, total, show=show, leave=False) as bar:
         for item in items:
             yield item

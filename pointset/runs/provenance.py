@@ -27,7 +27,7 @@ PACKAGES = (
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that affect results; "absent" if one is not installed."""
+    """Return the versions of Python and of the packages that affect results; "absent" means not installed."""
     return {
         "python": platform.python_version(),
         "pointset": pointset.__version__,
@@ -68,7 +68,7 @@ def _version(name: str) -> str:
 
 
 def commit() -> str | None:
-    """Return the git commit of the checkout, with "+" if files differ from it; None outside of a checkout."""
+    """Return the git commit of the checkout, with "+" if files differ from the commit; None outside of a checkout."""
     folder = Path(__file__).parent.parent
     git = partial(subprocess.run, cwd=folder, capture_output=True, text=True, check=True, timeout=10)
     try:

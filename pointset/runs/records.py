@@ -57,14 +57,14 @@ def read_json(path: Path, remedy: str, kind: Any = Any) -> Any:
 
 
 def checked_json(content: bytes, kind: Any) -> Any:
-    """Return plain data from JSON; a ValueError if it does not fit the type `kind`, such as a TypedDict."""
+    """Return plain data from JSON; a ValueError if the data does not fit the type `kind`, such as a TypedDict."""
     value = json.loads(content)
     msgspec.convert(value, kind)
     return value
 
 
 def parse(path: Path, parser: Callable[[bytes], T], what: str, remedy: str) -> T:
-    """Read and parse a file; errors name the file, `what` it should hold, and the `remedy` if there is no copy."""
+    """Read and parse a file; errors name the file, `what` it should hold, and the `remedy` if there is no backup."""
     try:
         content = read_file(path)
     except FileNotFoundError as error:
@@ -81,7 +81,7 @@ def parse(path: Path, parser: Callable[[bytes], T], what: str, remedy: str) -> T
 
 
 def write_or_compare(file: Path, description: dict[str, Any], keys: Sequence[str], what: str) -> None:
-    """Write a description, or check that the existing one has the same values of `keys`; `what` names the work."""
+    """Write a description, or check that an existing file has the same values of `keys`; `what` is named in errors."""
     mine = json.loads(json.dumps(description))  # tuples become lists
     if not file.exists():
         write_json(file, mine)

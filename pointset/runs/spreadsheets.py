@@ -36,7 +36,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _is_formula(text: str) -> bool:
-    if not text.lstrip("'").startswith(FORMULA):  # a text with apostrophes gets one more, which is removed again
+    if not text.lstrip("'").startswith(FORMULA):  # apostrophes before a formula get one more, which reading removes
         return False
     try:
         float(text)

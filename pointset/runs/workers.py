@@ -25,7 +25,7 @@ class Workers:
     """Processes that do the work, on this machine or a cluster. The fields are flags of the commands."""
 
     count: Annotated[Cores | None, Parameter(name="--workers")] = None
-    """Number of parallel processes, which does not change the results. Default: one per core, or all workers of a
+    """Number of parallel processes; results do not depend on it. Default: one per core, or all workers of a
     cluster."""
     scheduler: str | None = None
     """Address of a dask scheduler, such as tcp://host:8786. Its cluster then does the work instead of this machine, and
@@ -54,7 +54,7 @@ class Workers:
 def run_in_workers(
     tasks: Iterable[Any], workers: Workers, count: int, threads: int = 1, *, batch: int = 1
 ) -> Iterator[Any]:
-    """Yield results of `delayed` tasks as they come from worker processes, which get `batch` tasks at a time.
+    """Yield results of `delayed` tasks in order of completion; each worker process gets `batch` tasks at a time.
 
     The worker processes stop working when this process or the iterator ends.
     """
@@ -131,7 +131,7 @@ def _cluster(scheduler: str) -> Iterator[Any]:
             address = distributed.comm.get_address_host_port(scheduler)
             socket.create_connection(address, MACHINE_SECONDS).close()
         client = distributed.Client(scheduler, timeout=DASK_SECONDS, set_as_default=False)
-    except Exception as error:  # of many types, if a server answers that is not a scheduler
+    except Exception as error:  # of many types if the server is not a scheduler
         reason = one_line(error, REPEATED)
         raise PointsetError(f"no dask scheduler answers at {quoted(scheduler)}: {reason}") from error
     with client:
@@ -140,7 +140,7 @@ def _cluster(scheduler: str) -> Iterator[Any]:
 
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Make processes that start in this block ignore Ctrl-C, which a terminal sends to all; this process ends them."""
+    """Make processes that start in this block ignore Ctrl-C, which a terminal sends to all. This process ends them."""
     from multiprocessing import resource_tracker  # not at the top, so that the command line starts fast
 
     resource_tracker.ensure_running()  # started inside the block, it would unblock the signal
