@@ -1,4 +1,4 @@
-"""Classifiers of point sets: head(pool(encoder(X))), and context models with the same methods."""
+"""Classifiers of point sets: head(pool(encoder(X))), and a wrapper with the same methods for other networks."""
 
 import warnings
 from collections.abc import Iterable
@@ -50,14 +50,15 @@ class Classifier(nn.Module):
         inputs: number of values per point (coordinates and point features), without local features.
         local_features: the kind of local features that the model uses.
         widths: numbers of values per point that `forward` accepts: without local features and, if used, with them.
-        preparation: how shapes become sets, as in training; before training, points stay unchanged.
-        classes: names of the classes in the order of the logits; None before training if only their number was given.
-        temperature: probabilities are softmax(logits / temperature). A trained model of the package has that of its
-            card.
+        preparation: how shapes become point sets, as in training; before training, points stay unchanged.
+        classes: names of the classes in the order of the logits; None before training if only the number of classes is
+            known.
+        temperature: probabilities are softmax(logits / temperature). Trained models of the package have the temperature
+            on their card.
         training_distribution: statistics that detect out-of-distribution shapes, or None.
         description: content of run.json for a model of `load_model`, otherwise None.
-        by_thresholds: True if the classes have an order and were trained as thresholds; see `ranked`.
-        untrained_layer: initial weights, on the CPU, of a last layer that was replaced for other classes.
+        by_thresholds: True if the classes are ordered and training used thresholds between them; see `ranked`.
+        untrained_layer: initial weights, on the CPU, of a new last layer for other classes.
 
     `model(points, mask)` takes prepared points: those of `PointSets`, or `model.prepare(shape).points`.
     """
@@ -130,10 +131,12 @@ class Classifier(nn.Module):
             up: the upward axis of the shapes; see `pointset.data.prepare`.
 
         Returns:
-            int64 [B], with B = 1 for one cloud: an array, or if a cloud is a tensor, a tensor on its device.
+            int64 [B], with B = 1 for one cloud. It is an array or, if a cloud is a tensor, a tensor on the device of
+            the cloud.
 
         Raises:
-            InputError: the points are not clouds, or a cloud has no point or is not finite (the message names it).
+            InputError: the points are not clouds, or a cloud has no point or is not finite (the message names the
+                cloud).
         """
         self._warn_if_untrained(points)
         batches = prepared_batches(self, points, mask, batch_size, up)
@@ -144,7 +147,8 @@ class Classifier(nn.Module):
     ) -> Any:
         """Return probabilities of the classes, float32 [B, classes]: softmax(logits / temperature); see `predict`.
 
-        Out-of-distribution shapes can have large probabilities, too; `classify` reports them with low confidence.
+        Out-of-distribution shapes can have large probabilities, too; `classify` reports these shapes with low
+        confidence.
         """
         self._warn_if_untrained(points)
         probabilities = predict(self, prepared_batches(self, points, mask, batch_size, up)).probabilities
@@ -171,7 +175,8 @@ class Classifier(nn.Module):
 
         Returns:
             A dict for each shape: "name" (for a file, its path), "class", "probability" of the class, and
-            "low_confidence": True if the shape may be of none of the classes, or in another pose.
+            "low_confidence": True if the shape may be of none of the classes, or not in the pose of the training
+            shapes.
 
         Example:
             >>> pointset.load_model("isab16-pma.modelnet40-1024").classify(X[:1])[0].keys()
@@ -200,9 +205,10 @@ class SetClassifier(Classifier):
     """logits = head(pool(encoder(X))): invariant to the order of the points, for sets of any size.
 
     Attributes:
-        encoder: permutation-equivariant modules, called in turn as `module(X, mask)`, which return one row per point.
-        pool: called as `pool(Z, mask)`; returns k pooled rows [B, k, d] for the encoded rows [B, n, d].
-        head: maps the k pooled rows to logits [B, classes].
+        encoder: permutation-equivariant modules, called in turn as `module(X, mask)`, which return one vector per
+            point.
+        pool: called as `pool(Z, mask)`; returns k pooled vectors [B, k, d] for the encoded points [B, n, d].
+        head: maps the k pooled vectors to logits [B, classes].
         numbers: appends local features to the points; None for a model without local features.
     """
 
@@ -225,7 +231,7 @@ class SetClassifier(Classifier):
         return points if self.numbers is None else self.numbers.complete(points, mask)
 
     def encode(self, points: Float[Tensor, "B n d"], mask: Mask | None = None) -> Float[Tensor, "B n width"]:
-        """Return the encoded rows, in the order of the points."""
+        """Return one encoded vector per point, in the order of the points."""
         if self.numbers is not None:
             points = self.numbers(points, mask)
         return self.encoder(points, mask)
@@ -238,10 +244,11 @@ class SetClassifier(Classifier):
     def forward(self, points: PointsLike, mask: MaskLike = None) -> Float[Tensor, "B classes"]:
         """Return logits [B, classes] of prepared points.
 
-        The points are not normalised: give those of `PointSets` or `model.prepare(shape).points`. (`predict` takes
-        shapes in any unit.) `mask` is True at real points; the values of padded rows have no effect. An empty set
-        (n = 0, or no True in its mask) is pooled to zeros, so its logits are meaningless. One cloud [n, inputs] gives
-        logits [1, classes]. Arrays, integers and other floating types are converted to the type of the weights.
+        This method does not normalise the points: pass those of `PointSets` or `model.prepare(shape).points`.
+        (`predict` takes shapes in any unit.) `mask` is True at real points. The values of padded points have no effect.
+        An empty set (n = 0, or no True in its mask) is pooled to zeros, and has meaningless logits. One cloud [n,
+        inputs] gives logits [1, classes]. Arrays, integers and other floating types are converted to the type of the
+        weights.
 
         Raises:
             InputError: the points are not [B, n, inputs] or [n, inputs], or the mask does not fit the points.
@@ -252,7 +259,7 @@ class SetClassifier(Classifier):
 
 
 class WholeClassifier(Classifier):
-    """A context model, a baseline or an ensemble, with the methods of `SetClassifier`."""
+    """A network such as PointNet, a baseline or an ensemble, with the methods of `SetClassifier`."""
 
     def __init__(self, model: nn.Module, inputs: int = 3) -> None:
         super().__init__(inputs, getattr(model, "local_features", "none"))
@@ -272,7 +279,7 @@ class WholeClassifier(Classifier):
 
 
 def ranked(logits: Float[Tensor, "B classes"]) -> Float[Tensor, "B classes"]:
-    """Return logits of ordered classes; the index of the largest one is the number of thresholds with a logit t_k > 0.
+    """Return logits of ordered classes. The index of the largest logit is the number of thresholds with logits t_k > 0.
 
     The logits of the thresholds, t_k = z_k - z_(k - 1), are sorted in descending order. The logit of class c is the sum
     of the c largest t_k, which grows as long as they are positive.
@@ -289,7 +296,7 @@ def count_parameters(model: nn.Module) -> int:
 
 
 def checked_points(model: Classifier, points: Any, mask: Any) -> tuple[Tensor, Tensor | None]:
-    """Return points [B, n, inputs], n >= 1, with zeros in padded rows; an InputError names wrong shapes."""
+    """Return points [B, n, inputs], n >= 1, with zeros at padded points; an InputError names wrong shapes."""
     # Autocast converts lower precision, but not double precision.
     is_cast = isinstance(points, Tensor) and points.dtype in LOWER and torch.is_autocast_enabled(points.device.type)
     points, mask = as_sets(points, mask, model.widths, None if is_cast else next(model.parameters(), None))

@@ -1,4 +1,4 @@
-"""Local features as inputs of a network: computed if the points have none, and standardised."""
+"""Local features as inputs of a network: computed for points without local features, and standardised."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -17,8 +17,9 @@ MOST_SHAPES = 512
 class LocalFeatureInputs(nn.Module):
     """Append local features to points that have none, and standardise the local features.
 
-    In training, all features of a set are zeroed with probability `dropout`, and normal noise is added to the others:
-    features of generated meshes are exact, so a network could rely on more digits than scans have.
+    In training, all local features of a set are zeroed with probability `dropout`. Normal noise is added to the
+    features of the other sets: features of generated meshes are exact, so a network could rely on more digits than
+    scans have.
 
     Attributes:
         mean, deviation: [width], mean and standard deviation of each feature over the points of the training shapes.
@@ -28,7 +29,7 @@ class LocalFeatureInputs(nn.Module):
     deviation: Tensor
 
     def __init__(self, kind: LocalFeatures, given: int, noise: float = 0.0, dropout: float = 0.0) -> None:
-        """Make inputs of one kind of local features, for points of `given` values (coordinates and point features)."""
+        """Create inputs with one kind of local features for points of `given` coordinates and point features."""
         super().__init__()
         self.kind, self.given, self.width, self.noise, self.dropout = kind, given, WIDTHS[kind], noise, dropout
         self.register_buffer("mean", torch.zeros(self.width))
@@ -42,7 +43,7 @@ class LocalFeatureInputs(nn.Module):
     def complete(
         self, points: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None
     ) -> Float[Tensor, "B n inputs"]:
-        """Return points with local features [B, n, given + width], which are computed for points [B, n, given]."""
+        """Return points with local features [B, n, given + width], computed if the points are [B, n, given]."""
         if points.shape[2] != self.given:
             return points
         return torch.cat([points, batch_local_features(points[..., :3], self.kind, mask)], dim=2)
@@ -50,7 +51,7 @@ class LocalFeatureInputs(nn.Module):
     def forward(
         self, points: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None
     ) -> Float[Tensor, "B n inputs"]:
-        """Return the completed points with standardised features; zeros in padded rows."""
+        """Return points with standardised local features; padded points are zero."""
         points = self.complete(points, mask)
         standard = ((points[..., self.given :] - self.mean) / self.deviation).clamp(-LARGEST, LARGEST)
         if self.training and self.noise:
@@ -63,7 +64,7 @@ class LocalFeatureInputs(nn.Module):
 
 
 def fit_local_features(model: nn.Module, sets: PointSets) -> None:
-    """Compute the mean and deviation of local features for a new model; a trained model keeps its own."""
+    """Compute the mean and deviation of local features for a new model; those of a trained model stay unchanged."""
     inputs = getattr(model, "numbers", None)
     if not isinstance(inputs, LocalFeatureInputs) or bool(inputs.mean.any()):
         return
@@ -77,7 +78,7 @@ def turn_inputs(model: nn.Module, turn: Tensor) -> None:
     """Change a model in place, so that its output for X is the former output for X @ turn.T, up to rounding.
 
     Every layer that reads coordinates is linear, so its weights are multiplied by the matrix [3, 3]. A rotation between
-    upward axes permutes local features and changes signs; mean and deviation are changed in the same way.
+    upward axes permutes local features and changes signs. Mean and deviation are changed in the same way.
     """
     whole = turn
     if isinstance(numbers := getattr(model, "numbers", None), LocalFeatureInputs):

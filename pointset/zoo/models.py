@@ -37,7 +37,7 @@ ClassesLike = Any
 
 @dataclass(frozen=True)
 class Spec:
-    """Everything needed to rebuild a zoo model; saved beside its weights."""
+    """The description from which a model is rebuilt, saved next to the weights of the model."""
 
     name: str
     classes: int
@@ -45,7 +45,7 @@ class Spec:
     seed: int
     options: ModelOptions
     members: "tuple[Spec, ...]" = ()
-    """For an ensemble: the classifiers whose log-probabilities it averages."""
+    """The classifiers whose log-probabilities an ensemble averages."""
     pretrained: str = ""
     """Name or run folder of the trained model that gave the initial weights."""
 
@@ -76,14 +76,14 @@ def create_model(
     Args:
         name: `encoder-pooling`, such as "isab16-pma" (see `list_models`), or the full name of a trained model, such as
             "isab16-pma.modelnet40-1024" (see `list_pretrained`).
-        classes: number of classes, or their names, which become `model.classes`. None means 40, or for a trained model
-            its classes.
-        options: options of the model; the defaults when None. Options that the model does not use are ignored.
+        classes: number of classes, or their names, which become `model.classes`. None means 40 or, for a trained model,
+            the classes of the training.
+        options: options of the model; None means the defaults. Options that the model does not use are ignored.
         inputs: number of values per point.
         seed: seed of the initial weights; global random state is neither used nor changed.
-        pretrained: True for the trained weights of this model, their tag, such as "modelnet40-1024", or the folder of a
-            run. The model then has the options of its training. For other classes, the last layer is new and has to be
-            trained with `fit`; only classes with the same name keep their weights.
+        pretrained: tag of trained weights, such as "modelnet40-1024"; True for the usual tag; or the folder of a
+            training run. The model then has the options of the training. For other classes, the last layer is new and
+            must be trained with `fit`; only classes with the same name keep their weights.
         changes: fields of `ModelOptions` by name, which replace those of `options`.
 
     Returns:
@@ -92,8 +92,8 @@ def create_model(
         unit.
 
     Raises:
-        PointsetError: the name is unknown (the message has similar names) or names an aggregation that does not pool
-            sets (the message has the reason), an option is unknown, or the weights are of a model with other options.
+        PointsetError: the name is unknown (the message has similar names); the name is that of an aggregation that does
+            not pool sets; an option is unknown; the weights belong to a model with other options.
 
     Example:
         >>> model = pointset.create_model("isab16-pma", classes=10, dim=64)
@@ -118,7 +118,7 @@ def create_model(
 
 
 def count_classes(classes: ClassesLike) -> tuple[int | None, list[str] | None]:
-    """Return the number of classes and their names; None for what is not given.
+    """Return the number of classes and their names; each is None if it is not known.
 
     Raises:
         PointsetError: `classes` is neither a number nor names, or a name is repeated.
@@ -144,8 +144,8 @@ def load_model(name: str | Path) -> Any:
         `model.preparation` describes how shapes become points, and `model.description` is the content of run.json.
 
     Raises:
-        PointsetError: there is no such trained model, the folder is not a finished run, or its model is not from the
-            zoo.
+        PointsetError: there is no such trained model, the folder is not a finished run, or the model of the run is not
+            one of this package.
 
     Example:
         >>> model = pointset.load_model("isab16-pma.modelnet40-1024")
@@ -161,9 +161,9 @@ def load_trained(
     given: Mapping[str, Any] | None = None,
     seed: int | None = None,
 ) -> nn.Module:
-    """Return a trained model for its own classes, or for other classes with a new last layer; see `create_model`.
+    """Return a trained model for the classes of its training, or for others with a new last layer; see `create_model`.
 
-    Options in `given` must be equal to those of the training. The seed None means the seed of the run.
+    Options in `given` must be equal to those of the training. The `seed` None means the seed of the run.
     """
     folder = find_run(name)
     weights, run, file = run_weights(folder), run_description(folder), folder / "run.json"
@@ -304,13 +304,13 @@ def _with_head(encoder: Builder, pooling: Builder, spec: Spec) -> nn.Module:
 
 
 def shape_of(module: nn.Module, width: int, rows: int = 1) -> list[int]:
-    """Return the shape of a module's output for a set of `rows` rows of this width."""
+    """Return the shape of a module's output for a set of `rows` vectors of this width."""
     with torch.no_grad(), in_evaluation_mode(module):
         return list(module(torch.zeros(1, rows, width), None).shape)
 
 
 def pooled_shape(pooling: Builder, pool: nn.Module, width: int) -> list[int]:
-    """Return the shape of one pooled set; a PointsetError if a user-defined pooling has no mask or does not pool."""
+    """Return the shape of one pooled set; a PointsetError if a user-defined pooling takes no mask or does not pool."""
     if not any(member.entry.user_defined for member in pooling.members):
         return shape_of(pool, width)
     try:

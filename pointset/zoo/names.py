@@ -31,7 +31,7 @@ LOCAL_FEATURES = {"local_features", "local_feature_noise", "local_feature_dropou
 CLASSIFIER = HIDDEN_LAYER | LOCAL_FEATURES | {"pooled_dropout"}
 """Options of the head and the inputs of a classifier; models for other tasks do not use them."""
 PAPERS = {"settransformer": "isab16-pma", "deepset": "rff-max", "pointnet": "pointnet"}
-"""First letters of usual names of networks, and the names in this package."""
+"""Beginnings of the usual names of networks, and the names of these networks in this package."""
 _LOADED = set[Path]()
 """Files of POINTSET_MODULES that were imported."""
 ROW = re.compile(r"(?P<encoder>\S+?)(-(?P<statistic>max|mean))? \+ (?P<pooling>\S+)")
@@ -91,7 +91,7 @@ def used_options(name: str) -> set[str]:
 
 
 def zoo_name(row: str) -> str:
-    """Return the model name of a table row: isab16-pma for "ISAB16 + PMA"; a model name is returned unchanged.
+    """Return the model name for a name in a table: isab16-pma for "ISAB16 + PMA". Model names are returned unchanged.
 
     "rFFp-max + max" (layers that subtract the maximum) is rffp-max, because the pooling decides what rFFp subtracts.
     """

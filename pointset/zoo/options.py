@@ -95,12 +95,12 @@ class ModelOptions(Checked):
 
     @property
     def dropout_rate(self) -> float:
-        """The dropout rate: the default for the width if `dropout` is None."""
+        """The dropout rate; if `dropout` is None, the default for `dim`."""
         return min(0.5, self.dim / 512) if self.dropout is None else self.dropout
 
     @property
     def block_attention(self) -> AttentionOptions:
-        """Options of all attention blocks except PMA: those without coverage."""
+        """Options of all attention blocks except PMA: `coverage` is "none"."""
         return self.attention.changed({"coverage": "none"})
 
     @property
@@ -110,7 +110,7 @@ class ModelOptions(Checked):
 
     @classmethod
     def flat_fields(cls) -> list[Field[Any]]:
-        """Return the fields of `AttentionOptions` and the other fields, which are flags and arguments by name."""
+        """Return the fields of `AttentionOptions` and all other fields except `attention`, as for flags."""
         return [*fields(AttentionOptions), *(field for field in fields(cls) if field.name != "attention")]
 
     @classmethod

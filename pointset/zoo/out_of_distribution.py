@@ -2,15 +2,15 @@
 
 A classifier of furniture can predict a class of furniture for an airplane with a large probability. However, the input
 x of its last layer is then far from the inputs for training shapes. The distance d of a shape is the Mahalanobis
-distance of x to the nearest class mean m_c, with one covariance for all classes (Lee et al., arXiv 1807.03888, for the
-last layer only and without their perturbation of the input). The covariance is s^2 I plus a matrix of low rank, as in
+distance of x to the nearest class mean m_c, with one covariance for all classes (Lee et al., arXiv 1807.03888, but for
+the last layer only and without perturbed inputs). The covariance is s^2 I plus a matrix of low rank, as in
 probabilistic principal component analysis (Tipping and Bishop 1999), so the statistics of a model take less than 100
 kB:
 
     d^2(x) = min_c |x - m_c|^2 - |W^T (x - m_c)|^2, divided by its median over held-out training shapes
 
 The columns of W [width, k] are orthogonal and shorter than 1: they are the directions in which training shapes of a
-class differ. A prediction has low confidence if its probability is less than 50 % times max(1, d), which is every
+class differ. A prediction has low confidence if its probability is less than 50 % times max(1, d). This includes every
 prediction with d > 2. scripts/experiments/out_of_distribution.py computes the statistics and measures what they detect.
 """
 
@@ -38,7 +38,7 @@ class TrainingDistribution:
     directions: Float[Tensor, "width k"]
     """W: eigenvectors u of the covariance with eigenvalues l > s^2, times sqrt(1 - s^2 / l)."""
     median: float
-    """Median of the squared distances of held-out training shapes, by which squared distances are divided."""
+    """Median of the squared distances of held-out training shapes. All squared distances are divided by this median."""
 
     def distances(self, embeddings: Float[Tensor, "N width"]) -> Float[Tensor, " N"]:
         """Return the distance d of each shape, in double precision on the CPU; held-out shapes have the median 1."""
@@ -53,7 +53,7 @@ class TrainingDistribution:
 
 
 def load_distribution(folder: Path) -> TrainingDistribution | None:
-    """Return the statistics in the folder of a trained model of the package, or None."""
+    """Return the statistics in the folder of a trained model of the package, or None if it has none."""
 
     def parse(content: bytes) -> TrainingDistribution:
         arrays = load(content)

@@ -1,7 +1,7 @@
 """From sets to predictions: `predict` for classes, `embed_rows` for embeddings.
 
-Both take `PointSets` or batches. `prepared_batches` makes batches of a user's clouds, and `padded_batches` of clouds
-that are prepared.
+Both take `PointSets` or batches. `prepared_batches` prepares a user's clouds and makes batches of them.
+`padded_batches` makes batches of prepared clouds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,18 +27,18 @@ LEAST_PROBABILITY = 0.5
 SETS_AT_ONCE = 64
 """Default number of sets per batch."""
 ROWS_AT_ONCE = 2**14
-"""Maximum number of rows (points) per call of a model in evaluation on a CPU, so that the outputs of a layer stay in
-the CPU cache. With 16 sets of 1,024 points per call, evaluation takes 0.6 to 0.9 of the time with 64; with ISABs,
-0.97."""
+"""Maximum number of points per call of a model in evaluation on a CPU, so that the outputs of a layer stay in the CPU
+cache. With 16 sets of 1,024 points per call, evaluation takes 0.6 to 0.9 times as long as with 64 sets (with ISABs,
+0.97 times)."""
 MOST_ROWS, MOST_PAIRS = 2**16, 10**8
-"""Maximum numbers of rows and of pairs of rows in a batch of clouds of different sizes: models may store all pairs."""
+"""Maximum numbers of points and of pairs of points in a batch of clouds of different sizes (models may store pairs)."""
 
 Clouds = Any
-"""Arrays or tensors [n, d], [B, n, d], or a list or an object array of B clouds [n_i, d]. Or any argument of
+"""An array or a tensor [n, d] or [B, n, d]; a list or an object array of B clouds [n_i, d]; an argument of
 `pointset.data.prepare`, such as the path of a file, or a list of these; or `PointSets`."""
 Sets = PointSets | Iterable[tuple[Any, ...]]
-"""`PointSets`, of which the fixed subsets are used; or batches of prepared sets: tuples of points [b, n, d], mask and
-any further elements."""
+"""`PointSets`, of which the subsets of points for evaluation are used; or batches of prepared sets: tuples of points
+[b, n, d], a mask and any further elements."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ def prepared_batches(
 
 
 def padded_batches(clouds: Iterable[Tensor], batch_size: int = SETS_AT_ONCE) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Yield padded batches of clouds [n_i, d] with at most `MOST_ROWS` rows and `MOST_PAIRS` pairs of rows."""
+    """Yield padded batches of clouds [n_i, d] with at most `MOST_ROWS` points and `MOST_PAIRS` pairs."""
     batch: list[Tensor] = []
     for cloud in clouds:
         sets, largest = len(batch) + 1, max(map(len, [*batch, cloud]))
@@ -140,7 +140,7 @@ def padded_batches(clouds: Iterable[Tensor], batch_size: int = SETS_AT_ONCE) -> 
 
 
 def as_given(values: Tensor, clouds: Clouds) -> Any:
-    """Return a result [B, ...] as an array, or if one of the clouds is a tensor, as a tensor on its device."""
+    """Return a result [B, ...] as an array or, if a cloud is a tensor, as a tensor on the device of this cloud."""
     clouds = clouds if isinstance(clouds, Sequence | ndarray) else [clouds]
     tensor = next((cloud for cloud in clouds if isinstance(cloud, Tensor)), None)
     return values.cpu().numpy() if tensor is None else values.to(tensor.device)
@@ -160,7 +160,7 @@ def _results(
 
 
 def list_clouds(clouds: Clouds, mask: Any, inputs: int) -> Sequence[Any]:
-    """Return a list of clouds; for a batch with a mask, each cloud has its real points only."""
+    """Return a list of clouds; for a batch with a mask, each cloud has only its real points."""
     if isinstance(clouds, ndarray) and clouds.dtype.kind == "O" and clouds.ndim == 1:
         clouds = list(clouds)
     if is_one_shape(clouds):

@@ -1,4 +1,4 @@
-"""Trained models: folders of runs, and the trained models of the package, whose folders also have a card.
+"""Trained models: folders of training runs, and the trained models of the package, whose folders also have a card.
 
 The name of a trained model of the package consists of the model, a dot, and the training data:
 "isab16-pma.modelnet40-1024". Every function that takes the folder of a run also takes such a name.
@@ -52,7 +52,7 @@ class _Recipe(TypedDict):
 
 
 class RunDescription(TypedDict):
-    """Required content of run.json for a model of the zoo."""
+    """Required content of run.json, the description of a training run."""
 
     model: _Model
     data: _Data
@@ -76,23 +76,23 @@ class PretrainedCard(Checked):
 
     title: Text
     data: Text
-    """Name of the card of its training dataset."""
+    """Name of the card of the training dataset."""
     parameters: Count
     multiply_adds: Count
     """Number of multiply-adds for a set of 1,024 points."""
     accuracy: Mapping[str, TestedAccuracy] = field(default_factory=dict)
-    """Accuracy on the official test split, by points per set."""
+    """Accuracy on the official test split, by number of points per set."""
     deciding: Count | None = None
     """Median number of points (of 1,024) with non-zero pooling weight; None if all points have non-zero weight."""
     temperature: Positive
     """Logits are divided by this temperature before the softmax. It is fitted on the validation split."""
     corruption_errors: Mapping[str, float] = field(default_factory=dict)
     """Mean error over five severities, by corruption of ModelNet40-C. "clean" is the error without a corruption, and
-    `points` the number of points per set."""
+    "points" is not an error, but the number of points per set."""
     low_confidence: Mapping[str, float] = field(default_factory=dict)
     """Share of shapes with low confidence, by dataset."""
     calibration_error: Mapping[str, float] = field(default_factory=dict)
-    """Expected calibration error by dataset: mean difference of probability and accuracy over 15 bins."""
+    """Expected calibration error by dataset: mean difference between probability and accuracy in 15 bins."""
     failures: tuple[Text, ...] = ()
     """Known weaknesses."""
     command: Text
@@ -178,10 +178,10 @@ def run_description(folder: Path) -> dict[str, Any]:
 
 
 def run_weights(folder: Path) -> "dict[str, Tensor]":
-    """Return the weights of a finished run by name; weights in the package are in 16 bits."""
+    """Return the weights of a finished run by parameter name; weights in the package have 16 bits."""
     from safetensors.torch import load as load_tensors  # not needed to list models
 
-    begun = ("run.json", "selection.json")  # a model selection writes the second first
+    begun = ("run.json", "selection.json")  # a model selection writes selection.json first
     if not any((folder / name).exists() for name in begun):
         raise PointsetError(f"{folder} is not a run (it has no run.json): give a folder that `pointset train` wrote")
     if not (folder / WEIGHTS).exists():
@@ -190,5 +190,5 @@ def run_weights(folder: Path) -> "dict[str, Tensor]":
 
 
 def remedy_of(folder: Path) -> str:
-    """Return the remedy for a run that is damaged or does not fit this installation, for messages."""
+    """Return the remedy that messages name for a run that is damaged or does not fit this installation."""
     return REINSTALL if folder.parent == FOLDER else f"move {folder} away and run the same again"

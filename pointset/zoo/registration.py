@@ -30,19 +30,20 @@ BASES: dict[str, type] = {"encoder": Encoder, "pooling": Pooling}
 def register_pooling(name: str, *, listed: str = "") -> Callable[[T], T]:
     """Register a user-defined pooling. Its name can then be combined with every encoder, as for other poolings.
 
-    A class can be registered again, for example if a cell of a notebook is run again: it replaces the former class. Use
-    `check_symmetry` to test a pooling. The command line imports the files in the environment variable POINTSET_MODULES.
+    A class can be registered again, for example by running a notebook cell again: the new class replaces the old one.
+    Use `check_symmetry` to test a pooling. The command line imports the files in the environment variable
+    POINTSET_MODULES.
 
     Args:
         name: a name in lower case without hyphens or +: "mine" gives the models rff-mine, isab16-mine, isab16-mine+max,
             ... The name may have a number as argument: "low<k>", or "low[<k>]" if 1 is the default.
-        listed: the name in `list_models`; required if the argument is required.
+        listed: the name in `list_models`; required if the number is required.
 
     Returns:
         A decorator for a subclass of `pointset.nn.Pooling`, which returns the class. The constructor is called with the
         number in the name. If a class needs more, give it a classmethod `build(options, width)`, which is called with
-        the options of the model and the width of the rows. Class attributes such as `export = True` describe what the
-        pooling supports; see `pointset.nn.Pooling`.
+        the options of the model and the width of the encoded vectors. Class attributes such as `export = True` describe
+        what the pooling supports; see `pointset.nn.Pooling`.
 
     Raises:
         PointsetError: the name is taken, or the class is not a pooling.
@@ -76,11 +77,11 @@ def register_encoder(name: str, *, listed: str = "") -> Callable[[T], T]:
 
     Returns:
         A decorator for a subclass of `pointset.nn.Encoder`, which returns the class. The constructor is called with the
-        inputs per point, the width of the encoded rows, and the number in the name. If a class needs more, give it a
-        classmethod `build(options, inputs, pooling)`.
+        number of inputs per point, the width of the encoded vectors, and the number in the name. If a class needs more,
+        give it a classmethod `build(options, inputs, pooling)`.
 
     Raises:
-        PointsetError: as for a pooling.
+        PointsetError: the name is taken, or the class is not an encoder.
 
     Example:
         >>> @pointset.register_encoder("mine")
@@ -181,7 +182,7 @@ def user_defined(name: str, options: ModelOptions, used: Collection[str] = ("wei
 
 
 def source_digests(name: str, options: ModelOptions | None = None) -> dict[str, str]:
-    """Return digests of the user-defined code that a model uses: a run with other code is another run."""
+    """Return digests of the user-defined code that a model uses: a run with changed code counts as a new run."""
     entries = user_defined(name, options or ModelOptions(), used_options(name))
     return {f"{entry.kind} {entry.name}": entry.digest for entry in entries}
 
@@ -192,7 +193,7 @@ def pickled_entries(name: str, options: ModelOptions | None = None) -> list[byte
 
 
 def register_pickled(entries: Iterable[bytes]) -> None:
-    """Register entries pickled by another process, unless this process has the same entries from unchanged files."""
+    """Register entries that another process pickled, unless this process has the same entries from unchanged files."""
     for content in entries:
         try:
             entry: Entry = pickle.loads(content)
