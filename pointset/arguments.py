@@ -28,13 +28,14 @@ ELSEWHERE = {
     "lr": ("learning_rate",),
     "early_stopping": ("patience",),
 }
-"""Names of options in other libraries, each with our names for it. The first that is known is suggested."""
+"""Names of options in other libraries, each with names for it in this package. The first known one is suggested."""
 
 
 def closest_spelling(key: object, known: Sequence[str]) -> str:
-    """Return the known name that begins with an unknown one, or is otherwise most similar to it.
+    """Return the known name that begins with `key` or, if there is none, the most similar known name.
 
-    For a usual name of other libraries, it is our name for it. Fields of an argument have names like argument__field.
+    For the name of an option in other libraries, return its name here; see `ELSEWHERE`. A field of an argument is named
+    `argument__field`.
     """
     field = str(key).rpartition("__")[2]
     for usual in ELSEWHERE.get(field, (field,)):
@@ -49,8 +50,8 @@ def closest_spelling(key: object, known: Sequence[str]) -> str:
 def suggests(function: T) -> T:
     """Decorate a function so that the TypeError for an unknown argument suggests the most similar one.
 
-    It may be a field of a configuration that the function takes. The TypeError for too many positional arguments
-    names the first keyword-only one.
+    The suggestion may be a field of a configuration that the function takes. The TypeError for too many positional
+    arguments names the first keyword-only argument.
     """
     name, parameters = function.__qualname__.removesuffix(".__init__"), inspect.signature(function).parameters
     by_name = [one.name for one in parameters.values() if one.kind == one.KEYWORD_ONLY]
@@ -70,7 +71,7 @@ def suggests(function: T) -> T:
 
 
 def _written(function: Callable[..., Any], configuration: Any = None) -> dict[str, str]:
-    """Return the text to suggest for each argument, and for each field of a configuration, such as recipe__epochs.
+    """Return the text to suggest for each argument, and for each field of a configuration, such as `recipe__epochs`.
 
     The text of a field contains its allowed values.
     """
@@ -88,7 +89,7 @@ def _written(function: Callable[..., Any], configuration: Any = None) -> dict[st
 
 
 def explained(cls: type) -> type:
-    """Decorate a configuration: `help` shows the text of each field, and errors suggest options; see `suggests`.
+    """Decorate a configuration so that `help` shows the text of each field and errors suggest fields (see `suggests`).
 
     The texts are the strings below the fields, which `--help-all` also shows. They are read when `help` is called.
     """

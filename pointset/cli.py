@@ -14,9 +14,9 @@ LONGEST_MESSAGE = 5000
 """Maximum number of characters of an error message: enough for the longest path and a sentence."""
 ENDINGS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 RESUMABLE = ("train", "compare")
-"""Commands that continue interrupted work when they are run again."""
+"""Commands that continue where they were interrupted when they are run again."""
 MALLOC = {"TRIM": (-1, 2**30), "MMAP": (-3, 2**25)}
-"""Options of mallopt(3) in bytes: free memory that glibc keeps, and the block size above which it calls mmap."""
+"""Options of mallopt(3), in bytes: the free memory that glibc keeps, and the block size from which it calls mmap."""
 MEMORY = re.compile("allocate memory|not enough memory|out of memory", re.I)
 
 
@@ -48,9 +48,9 @@ def configure_process(fixed_threads: bool) -> None:
     """Set OpenMP variables and options of glibc's allocator before torch is imported, unless the user has set them.
 
     Idle OpenMP threads sleep instead of spinning, which halves the CPU time of `classify` on a shared machine. Unless
-    `fixed_threads` is True, there is one thread per idle core. It is True for resumable commands, because sums in
-    floating point depend on the number of threads. The process keeps freed memory, which saves a tenth of the time of
-    a training step at width 64 to 128, and more in predictions.
+    `fixed_threads` is True, there is one thread per idle core. `fixed_threads` is True for resumable commands, because
+    floating-point sums depend on the number of threads. The process keeps freed memory, which saves a tenth of the time
+    of a training step at width 64 to 128, and more in predictions.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # GNU's OpenMP, of torch for Linux
     os.environ.setdefault("KMP_BLOCKTIME", "0")  # LLVM's and Intel's
@@ -65,7 +65,7 @@ def configure_process(fixed_threads: bool) -> None:
 
 
 def end_at_signals(hint: str) -> None:
-    """End the process at SIGINT and SIGTERM with one line. Files are complete at any time, and worker processes end."""
+    """End the process, with its workers, at SIGINT and SIGTERM. Print one line. Files are complete at any time."""
 
     def end(number: int, _: object) -> None:
         with contextlib.suppress(OSError):  # stderr may be closed
@@ -80,7 +80,7 @@ def end_at_signals(hint: str) -> None:
 def report(error: BaseException) -> int:
     """Print an error as one line on stderr, and return the exit code."""
     if isinstance(error, BrokenPipeError):  # the program that reads the output, such as `head`, has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would complain at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would print an error at exit
         return 141
     code, message = 2, one_line(error, LONGEST_MESSAGE)
     if isinstance(error, OSError) and error.filename is not None:
@@ -94,5 +94,5 @@ def report(error: BaseException) -> int:
 
 
 def of_memory(error: BaseException) -> bool:
-    """Return True if the cause is too little memory: a MemoryError, or a RuntimeError of torch."""
+    """Return True for an error because of too little memory: a MemoryError, or a RuntimeError of torch."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and bool(MEMORY.search(str(error))))

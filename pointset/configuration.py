@@ -1,4 +1,4 @@
-"""Checked configurations: frozen dataclasses, filled from Python, flags or files, and saved with results.
+"""Checked configurations: frozen dataclasses, filled from Python, command lines or files, and saved with results.
 
 Types and ranges are in the annotations. msgspec checks them when an object is made, whatever the source of its values.
 This module imports nothing heavy, so that `pointset --help` is fast.
@@ -22,18 +22,18 @@ from pointset.errors import PointsetError, described, quoted
 
 FINITE = sys.float_info.max
 COMMON = Parameter(show=True)
-"""An option that `--help` always shows. For a command with many options, only `--help-all` shows the others."""
+"""Mark of options that `--help` always shows. If a command has many options, only `--help-all` shows the others."""
 
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number in [0, 2^63)")]
 """A seed that the random number generators of torch and numpy accept."""
 Count = Annotated[int, Meta(ge=1, le=2**63 - 1, description="a whole number, at least 1")]
 Width = Annotated[int, Meta(ge=1, le=8192, description="a whole number from 1 to 8,192")]
-"""Width of a layer. The largest weight matrix takes 0.3 GB, and four times that in training."""
+"""Width of a layer. At the maximum width, a weight matrix takes 0.3 GB, and four times as much in training."""
 Depth = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
 """Number of layers of one kind."""
 MOST_POINTS = 10**7
 PointCount = Annotated[int, Meta(ge=1, le=MOST_POINTS, description="a whole number from 1 to 10,000,000")]
-"""Number of points of a set or of a cached shape. Of a larger cloud, a random part is used."""
+"""Number of points of a set or of a cached shape. Of a larger cloud, a random subset is used."""
 SizeRange = Annotated[
     tuple[PointCount, PointCount],
     Meta(description="two numbers of points, the minimum and the maximum, each from 1 to 10,000,000"),
@@ -51,13 +51,13 @@ Form = Literal["reference", "paper"]
 ScoreScale = Literal["model", "head"] | Positive
 NormName = Literal["none", "layer", "set", "group", "instance", "batch"]
 HeadNormName = Literal["none", "layer", "batch"]
-"""Norms of the head, which has one vector per set. The other norms are made for several rows per set."""
+"""Norms of the head, which gets one vector per set. The other norms are for several rows per set."""
 ScoreName = Literal["dot", "bilinear", "additive"]
 WeightsName = Literal["softmax", "sparsemax", "entmax15", "csoftmax", "csparsemax"]
 CONSTRAINED: tuple[WeightsName, ...] = ("csoftmax", "csparsemax")
 """Weights functions with an upper bound."""
 Weighting = str | Callable[..., Any]
-"""Name of a weights function, or the function."""
+"""Name of a weights function, or the function itself."""
 if TYPE_CHECKING:
     Weightings = Weighting | tuple[Weighting, ...]
 else:
@@ -87,7 +87,7 @@ class Checked:
         return cls(**cls._fields_of(values))
 
     def changed(self, values: Mapping[str, Any]) -> Self:
-        """Return a copy with other values of the named fields.
+        """Return a copy with these values of the named fields.
 
         Lists become tuples. As TOML has no null, "none" becomes None for fields that allow None but not "none".
 
@@ -124,7 +124,7 @@ class Checked:
 
 
 def check(name: str, value: Any, kind: Any) -> None:
-    """Raise a PointsetError with the allowed values, unless the value fits the annotated type or class `kind`."""
+    """Raise a PointsetError that names the allowed values, unless the value fits the annotated type or class `kind`."""
     if not _fits(value, kind):
         got = described(value) if getattr(value, "shape", ()) else quoted(value)
         raise PointsetError(f"{name} must be {allowed(kind)}, got {got}")
@@ -137,7 +137,7 @@ def check_counts(**counts: Any) -> None:
 
 
 def check_options(owner: str, given: Iterable[str], known: Container[str], listed: Sequence[str]) -> None:
-    """Raise a PointsetError for the first unknown option; its message suggests the most similar listed name."""
+    """Raise a PointsetError for the first unknown option. The message suggests the most similar name in `listed`."""
     if unknown := next((name for name in given if name not in known), None):
         near = closest_spelling(unknown, listed)
         raise PointsetError(
@@ -227,7 +227,7 @@ class AttentionOptions(Checked):
     `coverage`, upper bound of their sum over all seeds or heads, as a multiple of this sum under uniform attention."""
     coverage: Coverage = "none"
     """For PMA with csoftmax or csparsemax: all "seeds" or all "heads" share one bound for each point. Their weights are
-    computed in order. For each seed or head, the weights of those before it are subtracted from the bound."""
+    computed in order. The weights of earlier seeds or heads are subtracted from the bound."""
     attention_dropout: Share = 0.0
     """Dropout on the attention weights of every block."""
 
@@ -265,7 +265,7 @@ class AttentionOptions(Checked):
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as plain data for JSON; raise a PointsetError for a function without a name."""
+        """Return the fields as plain data for JSON. Raise a PointsetError for a function instead of its name."""
         return super().as_dict() | {"weights": names_of("weights", self.weights)}
 
     def _check(self, name: str, value: Any, kind: Any) -> None:
@@ -286,7 +286,7 @@ def name_of(weights: Weighting) -> str:
 
 
 def names_of(option: str, weights: Weightings) -> list[str]:
-    """Return the names of weights functions for JSON; raise a PointsetError for a function without a name."""
+    """Return the names of weights functions for JSON. Raise a PointsetError for a function instead of its name."""
     for function in as_functions(weights):
         if not isinstance(function, str):
             raise PointsetError(
@@ -307,4 +307,4 @@ def check_weights(option: str, value: Any) -> None:
 
 
 RELEASED = AttentionOptions()
-"""The attention block of the Set Transformer's released code."""
+"""Options of the attention block in the code that the Set Transformer's authors released."""

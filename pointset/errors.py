@@ -1,4 +1,4 @@
-"""Base class of errors for users, and functions that quote values and texts in messages."""
+"""Base class of errors that users can correct, and functions that quote values and texts in messages."""
 
 import re
 import reprlib
@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 NOT_OWN = (str(Path(__file__).parent), sysconfig.get_path("stdlib"), "site-packages", "dist-packages", "<frozen")
-"""Parts of the paths of code that is not the user's."""
+"""Parts of the paths of files that are not the user's code."""
 QUOTED = 80
 """Default limit for the characters of a value in a message."""
 REPEATED = 200
@@ -30,7 +30,7 @@ class PointsetError(Exception):
 
 
 def quoted(value: object, most: int = QUOTED) -> str:
-    """Return the escaped repr of a value for a message, shortened to about `most` characters, at most 200.
+    """Return the escaped repr of a value for a message, shortened to about `most` characters (200 or fewer).
 
     Paths are not shortened.
     """
@@ -54,7 +54,7 @@ def described(value: Any) -> str:
 
 
 def one_line(text: object, most: int | None = None) -> str:
-    """Escape text and put it on one line, such as the error of a library: `one_line(error, REPEATED)`.
+    """Escape text, such as the error of a library, and put it on one line: `one_line(error, REPEATED)`.
 
     Args:
         text: text, or an error.
@@ -71,17 +71,17 @@ def escaped(text: str) -> str:
 
 def in_markdown(text: str) -> str:
     """Escape text so that Markdown shows it unchanged, on one line."""
-    return INSIDE.sub("_", MARKUP.sub(r"\\\g<0>", escaped(text)))  # an underscore inside a word needs no escape
+    return INSIDE.sub("_", MARKUP.sub(r"\\\g<0>", escaped(text)))  # underscores inside words need no escape
 
 
 def require_extra(extra: str, purpose: str, *modules: str) -> None:
-    """Raise a PointsetError with the command to install an extra, unless its modules are installed."""
+    """Raise a PointsetError with the command that installs the package's `extra`, unless its modules are installed."""
     if missing := [name for name in modules if find_spec(name) is None]:
         raise PointsetError(f"{purpose} needs {' and '.join(missing)}: pip install 'pointset-learn[{extra}]'")
 
 
 def place_in_own_code(error: BaseException) -> str:
-    """Return the innermost line of the user's code in an error, as " (mine.py, line 31)", or "" if there is none."""
+    """Return the user's innermost line in a traceback, as " (mine.py, line 31)", or "" if there is none."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not any(part in frame.filename for part in NOT_OWN)]
     return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""

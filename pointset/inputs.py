@@ -1,4 +1,4 @@
-"""Conversion of users' points, masks and indices to tensors; errors name the expected and given types and shapes."""
+"""Conversion of users' points, masks and indices to tensors. Errors name the expected and actual types and shapes."""
 
 import inspect
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ class InputError(PointsetError, ValueError):
 
 
 def require_model(model: Any) -> None:
-    """Raise an InputError unless a model is a torch module; a name is not enough."""
+    """Raise an InputError unless `model` is a torch module, instead of, for example, the name of a model."""
     if not isinstance(model, nn.Module):
         hint = f": make it with pointset.create_model({quoted(model)})" if isinstance(model, str) else ""
         hint = ": give its attribute model_" if hasattr(model, "model_") else hint
@@ -24,17 +24,17 @@ def require_model(model: Any) -> None:
 
 
 def require_tensor(output: Any, model: nn.Module) -> Tensor:
-    """Return the output of a model; raise an InputError unless it is one tensor."""
+    """Return the output of a model if it is one tensor, and raise an InputError otherwise."""
     if not isinstance(output, Tensor):
         raise InputError(f"{type(model).__name__} must return a tensor, got {described(output)}")
     return output
 
 
 def call_model(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the output of a model for sets; a model whose `forward` takes no mask must get sets without padding.
+    """Return the output of a model for sets. If its `forward` takes no mask, the sets must have no padding.
 
     Raises:
-        InputError: `forward` takes no mask and there is padding, or the output is not one tensor.
+        InputError: `forward` takes no mask but the sets have padding, or the output is not one tensor.
     """
     try:
         inspect.signature(model.forward).bind(points, mask)
@@ -47,7 +47,7 @@ def call_model(model: nn.Module, points: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def check_clouds(points: Any, mask: Any = None, *, features: bool = False) -> None:
-    """Raise an InputError unless points are a floating tensor [B, n, 3] and the mask, if any, fits them.
+    """Raise an InputError unless points are a floating-point tensor [B, n, 3] and a mask, if there is one, fits them.
 
     With `features`, points [B, n, d] with d > 3 are also allowed.
     """
@@ -56,7 +56,7 @@ def check_clouds(points: Any, mask: Any = None, *, features: bool = False) -> No
 
 
 def require_rows(name: str, rows: Any, width: int | None, *, more: bool = False) -> None:
-    """Raise an InputError unless rows are a floating tensor [B, n, width]; with width None, any width is allowed."""
+    """Raise an InputError unless rows are floats [B, n, width]. None allows any width, `more` also larger widths."""
     floating = isinstance(rows, Tensor) and rows.dim() == 3 and rows.is_floating_point()
     if not floating or not (width in (None, rows.shape[2]) or (more and rows.shape[2] > width)):
         hint = f": for one cloud give {name}[None]" if getattr(rows, "ndim", 0) == 2 else ""
@@ -65,10 +65,10 @@ def require_rows(name: str, rows: Any, width: int | None, *, more: bool = False)
 
 
 def as_places(name: str, places: Any, count: int) -> Tensor:
-    """Convert indices of a list with `count` entries to int64 [k]; negative indices count from the end.
+    """Convert indices of a list with `count` entries to int64 [k]. Negative indices count from the end.
 
     Raises:
-        InputError: they are not whole numbers [k], or one is out of range; the message contains the name.
+        InputError: the indices are not whole numbers [k], or one is out of range. The message contains `name`.
     """
     indices = torch.as_tensor(places)
     whole = not (indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool)
@@ -81,13 +81,13 @@ def as_places(name: str, places: Any, count: int) -> Tensor:
 
 
 def require_unmasked(values: Any) -> None:
-    """Raise an InputError for an array with masked entries: a conversion would treat them as numbers."""
+    """Raise an InputError for an array with masked entries, which a conversion would treat as numbers."""
     if np.ma.is_masked(values):
         raise InputError(f"{described(values)} has masked entries, which have no value: leave those points out")
 
 
 def as_numbers(values: np.ndarray) -> Tensor:
-    """Copy an array of any byte order and strides to a tensor: float16 and float32 to float32, others to float64."""
+    """Copy an array of any byte order and strides to a tensor: of float32 for float16 and float32, else of float64."""
     require_unmasked(values)
     single = values.dtype.kind == "f" and values.dtype.itemsize <= 4
     return torch.from_numpy(np.array(values, np.float32 if single else np.float64, order="C"))
@@ -97,13 +97,13 @@ def as_points(points: Any, width: int | Sequence[int], like: Tensor | None, shap
     """Convert points to a tensor [..., width] of a model's type.
 
     Args:
-        points: tensor or array of any real type; integers of a tensor must be exact in the model's type.
+        points: tensor or array of any real type. The model's type must represent integers of a tensor exactly.
         width: allowed number of values per point, or several such numbers, the usual one first.
-        like: parameter of the model; the result has its type and, for arrays, its device. None keeps floating types.
+        like: parameter of the model. The result has its type and, for arrays, also its device. None keeps float types.
         shape: expected shape for the message; {} is replaced by the width.
 
     Raises:
-        InputError: the points have another type or shape, which the message contains.
+        InputError: the points have an unsupported type or shape, which the message contains.
     """
     wanted = torch.get_default_dtype() if like is None else like.dtype
     widths = (width,) if isinstance(width, int) else tuple(width)
@@ -131,7 +131,7 @@ def as_sets(points: Any, mask: Any, width: int | Sequence[int], like: Tensor | N
     """Convert points [B, n, width], or one cloud [n, width], and their mask to tensors with a batch axis.
 
     Raises:
-        InputError: the points or the mask have another type or shape; see `as_points`.
+        InputError: the points or the mask have an unsupported type or shape; see `as_points`.
     """
     sets = as_points(points, width, like)
     if sets.dim() not in (2, 3):
@@ -144,7 +144,7 @@ def as_sets(points: Any, mask: Any, width: int | Sequence[int], like: Tensor | N
 
 
 def as_mask(mask: Any, points: Tensor) -> Tensor | None:
-    """Convert the mask, bool [..., n], of points [..., n, d] to a tensor, or raise an InputError; None stays None."""
+    """Convert a mask, bool [..., n], of points [..., n, d] to a tensor, or raise an InputError. None stays None."""
     if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
         mask = torch.from_numpy(mask.copy()).to(points.device)
     if mask is not None:
