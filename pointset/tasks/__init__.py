@@ -1,7 +1,8 @@
 """Tasks for comparisons: what is learned and how it is evaluated. `pointset.comparison` runs them.
 
-classification.py classifies shapes, given as point sets. The other tasks are set problems from papers, without shapes;
-set_problem.py has their shared code. Tables of max-regression and clustering include the published results:
+`classification.py` has the task of classifying shapes by their points. The other tasks are set problems from papers,
+without shapes. They share the code in `set_problem.py`. Tables of max-regression and clustering include the published
+results:
 
     pointset compare max-regression
 """

@@ -29,7 +29,7 @@ def bundled_experiment(name: str) -> Path:
         The path, for `pointset.tasks.read_experiment`.
 
     Raises:
-        PointsetError: no bundled experiment has this name.
+        PointsetError: if no included experiment has this name.
     """
     check("name", name, str)
     files = {file.stem: file for folder in FOLDERS for file in sorted(folder.glob("*.toml"))}
@@ -51,8 +51,8 @@ class Options(NamedTuple):
     def changed(self, sets: Mapping[str, Any], model: Mapping[str, Any], recipe: Mapping[str, Any]) -> "Options":
         """Return the options with changed fields.
 
-        `train_points` is limited to the size of the test sets, and a change of `epochs` removes `min_steps`, unless
-        `recipe` changes these fields too.
+        The sizes in `train_points` are limited to that of the test sets, and a change of `epochs` removes `min_steps`,
+        unless `recipe` changes these fields too.
         """
         data, training = self.sets.changed(sets), self.recipe.changed(recipe)
         if "epochs" in recipe:

@@ -45,7 +45,7 @@ METRICS = (
     _error("calibration_error_equal_mass", head="ECE %, equal mass", shown=False),
     Metric("rank_error", False, 3, head="rank error", detailed=False),
 )
-"""All metrics. ECE has 15 bins of equal width or equal mass; "rank_error" is for ordered classes, see `Recipe`."""
+"""All metrics. ECE is the expected calibration error (15 bins). "rank_error" is for ordered classes; see `Recipe`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +63,11 @@ class Classification:
     points: tuple[int, ...] = (1024,)
     """Set sizes at which models are trained and tested."""
     sets: DataOptions = field(default_factory=DataOptions)
-    """Options of the sets; `sets.points` is ignored."""
+    """Options of the sets. `sets.points` is ignored."""
     robustness_seeds: tuple[int, ...] = ()
     """Seeds whose models are also tested on corrupted and on smaller sets."""
     loaded: dict[tuple[str, Size], PointSets] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Loaded splits, by name and size; they are pickled to worker processes with the task."""
+    """Loaded splits, by name and set size. They are pickled with the task for worker processes."""
 
     def __post_init__(self) -> None:
         check("data", self.data, str)
@@ -126,7 +126,7 @@ class Classification:
         )
 
     def load(self, split: str, size: Size, progress: bool = False) -> PointSets:
-        """Return a split with sets of one size; it is loaded only once."""
+        """Return a split with sets of one size. Only the first call loads it."""
         assert size is not None, "every run has a set size"
         if (split, size) not in self.loaded:
             options = replace(self.sets, points=size)
@@ -135,7 +135,7 @@ class Classification:
         return self.loaded[split, size]
 
     def prepare(self, size: Size, recipe: Recipe, progress: bool) -> dict[str, Any]:
-        """Load and describe both splits; this builds missing point caches before the workers start."""
+        """Load and describe both splits. This builds missing point caches before the workers start."""
         recipe_augmentations(recipe.augment)
         train, test = (self.load(split, size, progress) for split in SPLITS)
         require_sizes(train, recipe)
@@ -153,7 +153,7 @@ class Classification:
         return fit(model, train, trial.recipe, seed=trial.seed, run=trial.folder, progress=False)
 
     def test(self, trial: Trial, model: nn.Module) -> tuple[dict[str, float], int]:
-        """Return metrics; save predictions and, if requested, errors on corrupted and smaller sets."""
+        """Return the metrics. Save predictions and, if requested, errors on corrupted and smaller sets."""
         test = self.load("test", trial.size)
         evaluation = evaluate(model, test)
         save_predictions(evaluation, trial.folder)
@@ -170,8 +170,8 @@ class Classification:
     def tables(self, folder: Path, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """Return the rows of classes.csv, predictions.csv and, if robustness was tested, robustness.csv.
 
-        In classes.csv, `shapes` is the number of test shapes of a class. In robustness.csv, `test` is a corruption and
-        `level` its severity, or "points" and the number of points, or "clean" and 0.
+        In classes.csv, `shapes` is the number of test shapes of a class. In robustness.csv, `test` and `level` are a
+        corruption and its severity, "points" and the number of points, or "clean" and 0.
         """
         run = load_predictions(folder)
         counts = np.bincount(run.labels, minlength=len(run.classes)).tolist()
@@ -205,7 +205,7 @@ class Classification:
 
 
 def make_model(name: str, sets: PointSets, options: ModelOptions, seed: int) -> nn.Module:
-    """Return a zoo model for the classes of `sets`; a pretrained model keeps its own options."""
+    """Return a zoo model for the classes of `sets`. A pretrained model ignores `options`."""
     return create_for(sets, name, None if name in list_pretrained() else options, seed=seed)
 
 
@@ -215,7 +215,7 @@ def make_recipe(**changes: Any) -> Recipe:
 
 
 def zoo_name(model: str) -> str:
-    """Return the zoo's name of a model; the name of a pretrained model is cut at the dot."""
+    """Return the zoo's name of a model. The name of a pretrained model is cut at the dot."""
     name = model.partition(".")[0] if model in list_pretrained() else model
     parse_name(name)
     return name

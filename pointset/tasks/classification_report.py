@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CALIBRATION = ("loss", "brier", "calibration_error", "calibration_error_equal_mass")
 """Metrics of the calibration table."""
 MOST_SHOWN = 8
-"""Maximum number of models, the best ones, that are shown individually."""
+"""Maximum number of models that are shown individually. The best models are shown."""
 SEVERAL_SEEDS = "Lines are means over seeds; with few models, bands show the range from the lowest to the highest seed."
 ROBUSTNESS_TEXT = (
     "Test sets are corrupted as in ModelNet40-C (arXiv 2201.12296), without corruptions that need a renderer, and by "
@@ -48,7 +48,7 @@ CLASSES_TEXT = "Means over seeds of the best models, at most eight; all runs are
 
 
 def sections(results: Results) -> Iterator[Section]:
-    """Yield the sections that follow those of every comparison."""
+    """Yield the sections that follow the sections common to all comparisons."""
     columns = {"accuracy": "training accuracy %", "validation_accuracy": "validation accuracy %"}
     chart = learning_curves(results, columns, lambda epoch: epoch, "epoch", shares=True)
     several = any(row.seeds > 1 for row in results.rows.values())
@@ -65,7 +65,7 @@ def sections(results: Results) -> Iterator[Section]:
 
 
 def calibration_table(results: Results) -> Table:
-    """Return proper scores and calibration errors of each model."""
+    """Return log loss, Brier score and calibration errors of each model, as means over seeds."""
     shown = [metric for metric in results.metrics if metric.name in CALIBRATION]
     return [
         {"model": label} | {metric.title: metric.write(row.metrics[metric.name].mean) for metric in shown}
@@ -74,7 +74,7 @@ def calibration_table(results: Results) -> Table:
 
 
 def class_table(results: Results) -> Table:
-    """Return for each class its number of test shapes and the best models' mean accuracies over seeds."""
+    """Return for each class the number of test shapes, and the best models' accuracies as means over seeds."""
     shown = results.best(MOST_SHOWN)
     runs = {label: [load_predictions(folder) for folder in results.folders[label].values()] for label in shown}
     first = next(iter(runs.values()))[0]
@@ -94,7 +94,7 @@ def class_table(results: Results) -> Table:
 
 
 def reliability_section(results: Results) -> Figure | None:
-    """Draw accuracy against confidence, one panel for each of the best models (first seed)."""
+    """Draw accuracy against confidence, with one panel for the first seed of each of the best models."""
     shown = results.best(MOST_SHOWN)
     figure, panels = make_panels(len(shown), 4, 1.75, sharey=True)
     for axes, label in zip(panels, shown, strict=True):

@@ -1,16 +1,16 @@
 """Amortised clustering: a network predicts, in one pass, the mixture of Gaussians from which a set was drawn.
 
-Lee et al., Set Transformer (arXiv 1810.00825), section 5.3 and its appendix: k = 4 components in the plane, n ~ U{100,
-..., 500} elements, and 1 + 2 d = 5 outputs for each component. The loss is -LL0, where LL0 is the log-likelihood per
-datum of the predicted mixture; LL1 is the log-likelihood after one EM step from this mixture. The density of a mixture
-is
+Source: Lee et al., Set Transformer (arXiv 1810.00825), section 5.3 and its appendix. There are k = 4 components in the
+plane, n ~ U{100, ..., 500} elements, and 1 + 2 d = 5 outputs for each component. The loss is -LL0, where LL0 is the
+log-likelihood per datum of the predicted mixture. LL1 is the log-likelihood after one EM step from this mixture. The
+density of a mixture is
 
     p(x) = sum_j pi_j N(x; mu_j, diag(sigma_j^2))
 
-The authors' released code (github juho-lee/set_transformer at 73432c6, run.py and models.py) differs from the paper. It
-has n ~ U{300, ..., 599}, two ISABs with 32 inducing points, two SABs after PMA, 4 outputs for each component (one scale
-for both axes), and a learning rate that falls to a tenth after 25,000 of its 50,000 steps, not after 35,000. This
-module follows the paper, and the code where the paper has no details: one n for all 10 sets of a batch, and 100 test
+The authors' code (github juho-lee/set_transformer at 73432c6, run.py and models.py) differs from the paper. It has n ~
+U{300, ..., 599}, two ISABs with 32 inducing points, two SABs after PMA, 4 outputs for each component (one scale for
+both axes), and a learning rate that falls to a tenth after 25,000 of 50,000 steps, not after 35,000. This module
+follows the paper, and follows the code where the paper has no details: one n for all 10 sets of a batch, and 100 test
 batches.
 """
 
@@ -42,16 +42,16 @@ SIGMA = 0.3
 """Standard deviation of every drawn component, in each dimension."""
 LEAST_SCALE = 1e-3
 """Minimum scale in predictions and in EM, because a component that shrinks onto one element has an unbounded
-likelihood. It is a three-hundredth of SIGMA: a wrong scale of this size lowers a model's likelihood far more than it
-can raise it."""
+likelihood. The minimum is a three-hundredth of SIGMA. A wrong scale of this size costs a model far more likelihood than
+it can gain."""
 
 
 @dataclass(frozen=True)
 class GaussianMixtures:
-    """One mixture per set; the order of its components has no meaning."""
+    """One mixture for each set. The order of the components has no meaning."""
 
     log_proportions: Float[Tensor, "B k"]
-    """log pi; the proportions of a mixture sum to 1."""
+    """log pi. The proportions pi of a mixture sum to 1."""
     means: Float[Tensor, "B k d"]
     """mu, the means."""
     scales: Float[Tensor, "B k d"]
@@ -59,13 +59,13 @@ class GaussianMixtures:
 
     @classmethod
     def from_output(cls, output: Tensor) -> "GaussianMixtures":
-        """Convert a model's output [B, k, 1 + 2 d]: a logit, d means, and d scales before softplus per component."""
+        """Convert a model's output [B, k, 1 + 2 d]. A component has a logit, d means, and d scales before softplus."""
         d = output.shape[2] // 2
         logits, means, raw = output.split([1, d, d], dim=2)
         return cls(logits.squeeze(2).log_softmax(dim=1), means, F.softplus(raw) + LEAST_SCALE)
 
     def log_joint(self, X: Float[Tensor, "B n d"]) -> Float[Tensor, "B n k"]:
-        """Return log(pi_j N(x_i; mu_j, sigma_j)) of every element i and component j."""
+        """Return log(pi_j N(x_i; mu_j, sigma_j)) for every element i and component j."""
         scales = self.scales.unsqueeze(1)
         standardised = (X.unsqueeze(2) - self.means.unsqueeze(1)) / scales  # [B, n, k, d]
         log_density = -0.5 * standardised.square() - scales.log() - 0.5 * math.log(2 * math.pi)
@@ -93,7 +93,7 @@ def draw_elements(mixture: GaussianMixtures, size: int, generator: torch.Generat
 
 
 def em_step(X: Float[Tensor, "B n d"], mixture: GaussianMixtures) -> GaussianMixtures:
-    """Return the mixtures after one step of expectation maximisation; LEAST_SCALE^2 is added to every variance."""
+    """Return the mixtures after one step of expectation maximisation. LEAST_SCALE^2 is added to every variance."""
     shares = mixture.log_joint(X).softmax(dim=2)  # p(component j | x_i), [B, n, k]
     sizes = shares.sum(dim=1)[:, :, None].clamp(min=1e-6)
     means, squares = (shares.transpose(1, 2) @ values / sizes for values in (X, X.square()))
@@ -105,7 +105,7 @@ LEAST_SIZE, MOST_SIZE = 100, 500
 COMPONENT_OUTPUTS = 1 + 2 * DIMENSIONS
 """Outputs for each component: the logit of its proportion, its mean, and its scales before softplus."""
 BATCH_SETS = 10
-"""Number of sets in a test batch; all have the same size."""
+"""Number of sets in a test batch. All have the same size."""
 TEST_BATCHES, TEST_SEED = 100, 0x6D06
 EQUIVARIANT_LAYERS = 4
 
@@ -113,11 +113,15 @@ EQUIVARIANT_LAYERS = 4
 class Clustering(SetProblem):
     """Predict the mixture from which a set was drawn.
 
-    Models follow table 4 of the paper's supplement, at width 128. Encoders: rFF = FC(128, ReLU) x 3, FC(128); rFFp =
-    four equivariant layers; SAB or ISAB_16 (128, 4 heads) x 2. After mean or max pooling: FC(128, ReLU) x 3, FC(20).
-    PMA4: PMA_4(128, 4 heads), SAB(128, 4 heads), and one FC(5) shared by the four rows, each of which predicts one
-    component. Two details follow the released code instead: the table has a ReLU after the fourth FC of rFF, and FC(20)
-    after PMA. The table has no row for rFFp, so its number of layers is our choice.
+    Models follow table 4 of the paper's supplement, at width 128:
+
+    - The encoder rFF is FC(128, ReLU) x 3, FC(128), and rFFp has four equivariant layers. SAB and ISAB16 are
+      SAB(128, 4 heads) x 2 and ISAB_16(128, 4 heads) x 2.
+    - After mean or max pooling, the head is FC(128, ReLU) x 3, FC(20).
+    - PMA4 is PMA_4(128, 4 heads), SAB(128, 4 heads), and one FC(5), which maps each of the four vectors to a component.
+
+    Two details follow the authors' code. In the table, rFF has a ReLU after the fourth FC, and PMA is followed by
+    FC(20). The table has no row for rFFp, so the number of equivariant layers is our choice.
     """
 
     name = "clustering"
@@ -136,7 +140,7 @@ class Clustering(SetProblem):
     largest = MOST_SIZE
 
     def build(self, row: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """Return the model of a row: [B, n, 2] -> [B, 4 * 5], the input of `mixture_of`."""
+        """Return a row's model, which maps [B, n, 2] to [B, 4 * 5], the input of `mixture_of`."""
         encoder, pooling = parts_of(row)
         if encoder == "rffp" and pooling in ("mean", "max"):
             return seeded(seed, lambda: equivariant_model("mean" if pooling == "mean" else "max", options))
@@ -147,13 +151,13 @@ class Clustering(SetProblem):
         return network
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
-        """Draw sets of one random size; their targets are the mixtures."""
+        """Draw sets of one random size. Their targets are the mixtures."""
         size = int(torch.randint(LEAST_SIZE, MOST_SIZE + 1, (), generator=generator))
         truth = draw_mixtures(count, generator)
         return SetBatch(draw_elements(truth, size, generator), target=vars(truth))
 
     def test_sets(self) -> Sequence[SetBatch]:
-        """Return 1,000 sets in 100 batches; the sets of a batch have the same size."""
+        """Return 1,000 sets in 100 batches. The sets of a batch have the same size."""
         return [self.draw(BATCH_SETS, epoch_generator(TEST_SEED, batch)) for batch in range(TEST_BATCHES)]
 
     def loss(self, output: Tensor, batch: SetBatch) -> Float[Tensor, ""]:
@@ -173,18 +177,18 @@ def head_of_one(width: int, dim: int) -> nn.Module:
 
 
 def head_of_seeds(width: int) -> nn.Module:
-    """Return the head for the concatenated PMA outputs, each of which predicts one component."""
+    """Return the head for the concatenated PMA outputs. Each output predicts one component."""
     rows = nn.Unflatten(1, (COMPONENTS, width // COMPONENTS))
     return nn.Sequential(rows, nn.Linear(width // COMPONENTS, COMPONENT_OUTPUTS), nn.Flatten())
 
 
 class PositionedEquivariantLayer(nn.Module):
-    """y_i = ReLU(Gamma(x_i) - Lambda(pool_j x_j)); Gamma is linear with a bias, Lambda without.
+    """y_i = ReLU(Gamma(x_i) - Lambda(pool_j x_j)). Gamma is linear with a bias, and Lambda linear without a bias.
 
-    arXiv 1810.00825, eq. 2: sigma(lambda x + gamma pool({x_1, ..., x_n})), with matrices in place of numbers as in Deep
-    Sets (arXiv 1703.06114, section 3.1). `pointset.nn.EquivariantLayer`, the layer of the point-cloud experiments in
-    Deep Sets, has Gamma = Lambda. Its output is invariant to translations of the set, so later layers could not predict
-    the positions of clusters.
+    This is sigma(lambda x + gamma pool({x_1, ..., x_n})) of arXiv 1810.00825, eq. 2, with matrices in place of numbers
+    as in Deep Sets (arXiv 1703.06114, section 3.1). In `pointset.nn.EquivariantLayer`, the layer of the point-cloud
+    experiments in Deep Sets, Gamma is Lambda. The output of that layer is invariant to translations of the set, so
+    later layers could not predict the positions of clusters.
     """
 
     def __init__(self, dim_in: int, dim: int, statistic: Statistic = "max") -> None:
@@ -194,12 +198,12 @@ class PositionedEquivariantLayer(nn.Module):
         self.lambda_ = nn.Linear(dim_in, dim, bias=False)
 
     def forward(self, X: Float[Tensor, "B n d_in"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B n d"]:
-        """Return the rows, in the order of X; `mask` is True at real rows."""
+        """Return the rows y, in the order of X. `mask` is True at real elements."""
         return (self.gamma(X) - self.lambda_(self.statistic(X, mask))).relu()
 
 
 def positioned_layers(statistic: Statistic, options: ModelOptions) -> list[nn.Module]:
-    """Return the encoder rFFp of this task; the zoo's rFFp is invariant to translations of the set."""
+    """Return the encoder rFFp of this task. The zoo's rFFp is invariant to translations of the set."""
     widths = [DIMENSIONS, *[options.dim] * (options.layers or EQUIVARIANT_LAYERS)]
     return [PositionedEquivariantLayer(*pair, statistic) for pair in itertools.pairwise(widths)]
 
@@ -212,7 +216,7 @@ def equivariant_model(statistic: Statistic, options: ModelOptions) -> SetClassif
 
 
 def mixture_of(output: Float[Tensor, "B numbers"]) -> GaussianMixtures:
-    """Return the mixtures predicted by a model."""
+    """Return the mixtures that a model's output describes."""
     return GaussianMixtures.from_output(output.unflatten(1, (COMPONENTS, COMPONENT_OUTPUTS)))
 
 

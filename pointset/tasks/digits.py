@@ -1,7 +1,7 @@
 """Problems on sets of images, from the Set Transformer (arXiv 1810.00825): counting classes, and finding the anomaly.
 
-The images are scikit-learn's handwritten digits; each image is embedded on its own. Training and test sets have no
-common images.
+The images are scikit-learn's handwritten digits. A model first embeds each image separately. Training and test sets
+have no common images.
 """
 
 from abc import abstractmethod
@@ -34,7 +34,7 @@ Split = Literal["train", "test"]
 PIXELS, CLASSES = 64, 10
 """Number of pixels of an image, 8 x 8, and number of digits."""
 TEST_EVERY = 5
-"""One of this many images of a class is a test image."""
+"""One in TEST_EVERY images of a class is a test image."""
 SPLIT_SEED = 0x1D
 TEST_BATCHES, TEST_BATCH = 8, 250
 FEWEST, MOST = 6, 10
@@ -42,7 +42,7 @@ FEWEST, MOST = 6, 10
 MEMBERS = 7
 """Number of images of the common class in a set of `Anomaly`."""
 NEGLIGIBLE = -16.0
-"""For outputs below this one, exp(output) is smaller than the rounding error of float32 at 1."""
+"""Below this output, exp(output) is smaller than the rounding error of float32 at 1."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Images:
         return nn.utils.rnn.pad_sequence(rows_by_label, batch_first=True), counts
 
     def draw(self, labels: Int[Tensor, "B n"], generator: torch.Generator) -> Float[Tensor, "B n pixels"]:
-        """Return random images of the given classes."""
+        """Return a random image for each class in `labels`."""
         rows, counts = self.by_class
         random = torch.rand(labels.shape, generator=generator, dtype=torch.float64)
         return self.pixels[rows[labels, (random * counts[labels]).long()]]
@@ -94,7 +94,7 @@ class Embedding(nn.Module):
         self.rowwise = fully_connected(PIXELS, dim, dim)
 
     def forward(self, X: Float[Tensor, "B n pixels"], mask: Bool[Tensor, "B n"] | None = None) -> Tensor:
-        """Return the embedded images; padding is embedded too, and later modules mask it."""
+        """Return the embedded images. Padding is embedded too, and later modules mask it."""
         return self.rowwise(X)
 
 
@@ -105,7 +105,7 @@ class ImageProblem(SetProblem):
 
     @abstractmethod
     def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
-        """Draw sets of these images."""
+        """Draw `count` sets of `images`."""
 
     def draw(self, count: int, generator: torch.Generator) -> SetBatch:
         return self.draw_sets(digits("train"), count, generator)
@@ -120,11 +120,11 @@ class ImageProblem(SetProblem):
 
 
 class Counting(ImageProblem):
-    """Predict the number c of different classes in a set of n images, n uniform in 6 ... 10, c uniform in 1 ... n.
+    """Predict the number c of different classes in a set of n images; n is uniform in 6 ... 10, and c in 1 ... n.
 
     First, c classes are drawn, then one image of each, and n - c further images of these classes. An image may occur
-    twice. As in section 5.2 of the paper, a model "encoder + pooling" predicts the rate of a Poisson distribution of c;
-    the predicted count is the rounded rate. The head is FC(1) after PMA, and FC(d, ReLU), FC(1) after other poolings.
+    twice. As in section 5.2 of the paper, a model "encoder + pooling" predicts the rate of a Poisson distribution of c.
+    The predicted count is the rounded rate. The head is FC(1) after PMA, and FC(d, ReLU), FC(1) after other poolings.
     """
 
     name = "counting"
@@ -139,14 +139,14 @@ class Counting(ImageProblem):
     test_seed = 0xC0
 
     def build(self, row: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """Return the model of a row: [B, n, pixels] -> [B, 1]."""
+        """Return a row's model, which maps [B, n, pixels] to [B, 1]."""
         dim = options.dim
         hidden = () if parts_of(row)[1].startswith("pma") else (dim,)
         body = row_model(row, dim, options, seed, lambda width: fully_connected(width, *hidden, 1))
         return SetClassifier([self.embedding(dim, seed), *body.encoder], body.pool, body.head, PIXELS)
 
     def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
-        """Draw `count` sets, padded to MOST images; targets are numbers of classes and, for figures, the labels."""
+        """Draw `count` sets, padded to MOST images. Targets are numbers of classes and, for figures, the labels."""
         sizes = torch.randint(FEWEST, MOST + 1, (count,), generator=generator)
         classes = (torch.rand(count, generator=generator, dtype=torch.float64) * sizes).long() + 1
         # The first c positions have different classes, and the other positions random ones among these.
@@ -187,10 +187,10 @@ class Anomaly(ImageProblem):
     A set has seven digits of one class and one of another. The paper has faces of CelebA, which may not be
     redistributed: seven faces share two attributes, and the eighth has neither.
 
-    A model is "encoder + pooling"; its head FC(d, ReLU), FC(1) takes each element's row concatenated with the pooled
-    row. The loss is the cross entropy of the eight logits. An element's score is its softmax probability within its
-    set. Area under the ROC curve and average precision are computed from the scores in all test sets; their chance
-    levels are 0.5 and 0.125.
+    A model is "encoder + pooling". The head FC(d, ReLU), FC(1) maps the encoded element and the pooled vector,
+    concatenated, to a logit. The loss is the cross entropy of the eight logits. An element's score is the softmax
+    probability within its set. Area under the ROC curve and average precision are computed from the scores in all test
+    sets. Their chance levels are 0.5 and 0.125.
     """
 
     name = "anomaly"
@@ -201,7 +201,7 @@ class Anomaly(ImageProblem):
     test_seed = 0xA0
 
     def build(self, row: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """Return the model of a row: [B, 8, pixels] -> [B, 8, 1]."""
+        """Return a row's model, which maps [B, 8, pixels] to [B, 8, 1]."""
         dim = options.dim
         body = row_model(row, dim, options, seed, lambda width: fully_connected(dim + width, dim, 1))
         assert isinstance(body.head, nn.Sequential)
@@ -209,7 +209,7 @@ class Anomaly(ImageProblem):
         return ElementScorer([self.embedding(dim, seed), *body.encoder], body.pool, head, PIXELS)
 
     def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
-        """Draw sets in random order; the target has the index of the anomaly and, for figures, the labels."""
+        """Draw sets in random order. The target has the index of the anomaly and, for figures, the labels."""
         common, other = torch.rand(count, CLASSES, generator=generator).topk(2, dim=1).indices.unbind(1)
         anomalies = torch.randint(0, MEMBERS + 1, (count,), generator=generator)
         is_anomaly = torch.arange(MEMBERS + 1) == anomalies[:, None]
@@ -236,7 +236,7 @@ class Anomaly(ImageProblem):
 
 
 class ElementScorer(SetClassifier):
-    """Equivariant network with one logit for each element: head([z_i, pool(Z)]), Z = encoder(X).
+    """Equivariant network with the logit head([z_i, pool(Z)]) for each element i, where Z = encoder(X).
 
     The pooling returns [B, k, width], and the head maps rows [..., d + k * width] to [..., 1].
     """
@@ -244,7 +244,7 @@ class ElementScorer(SetClassifier):
     def forward(
         self, X: Float[Tensor, "B n inputs"], mask: Bool[Tensor, "B n"] | None = None
     ) -> Float[Tensor, "*rows 1"]:
-        """Return logits [B, n, 1]; those of padding are minus infinity."""
+        """Return logits [B, n, 1]. Those of padding are minus infinity."""
         Z = self.encode(X, mask)
         pooled = self.pool(Z, mask).flatten(1)[:, None].expand(-1, Z.shape[1], -1)
         logits = self.head(torch.cat([Z, pooled], dim=2))

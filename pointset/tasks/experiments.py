@@ -13,7 +13,7 @@
     [published.rff-max]                 # published values, as [mean, standard deviation, number of runs], by set size
     100 = [0.7951, 0.0166, 5]           # or by metric, for a task without set sizes
 
-TOML has no null: "none" means None for fields that allow it, as in `clip_norm = "none"`.
+TOML has no null, so "none" means None for fields that can be None, as in `clip_norm = "none"`.
 """
 
 import tomllib
@@ -64,7 +64,7 @@ KEYS: Mapping[str, Any] = {
     "recipe": TomlTable,
     "published": Annotated[dict[str, dict[str, Any]], Meta(description="a table for each model")],
 }
-"""Keys of an experiment's file that all tasks share, and their types; other keys are options of the task."""
+"""Keys of an experiment's file that all tasks share, and their types. Other keys are options of the task."""
 
 
 @suggests
@@ -84,25 +84,25 @@ def compare(
     progress: bool = True,
     report: bool = True,
 ) -> Comparison:
-    """Train and test each classifier under one protocol, with the defaults of `pointset compare`.
+    """Train and test classifiers with the same settings, by default those of `pointset compare`.
 
-    The seed determines weights, shape order, subsets, augmentation and dropout; all runs have the same test sets.
+    The seed determines weights, shape order, subsets, augmentation and dropout. All runs have the same test sets.
     Metrics are computed on all test shapes after the last epoch (after the best validation epoch if the recipe has
     `patience`).
 
     Args:
         models: names from the zoo, or mappings with a name and options for this model ({"name": "isab16-pma",
-            "pool_seeds": "mean"}); default: those of `pointset compare` on this data.
+            "pool_seeds": "mean"}); default: the models of `pointset compare` on this data.
         data: the name of a dataset card, or a folder.
-        seeds: seeds of the runs; there is one run for each model, set size and seed.
-        points: one set size, or several; default: that of `data_options`.
+        seeds: seeds of the runs. There is one run for each model, set size and seed.
+        points: one set size, or several; default: the size in `data_options`.
         data_options: options of the sets: an object, or a mapping of changes to the defaults ({"normalize": "none"}).
         model_options: options shared by all models: an object, or a mapping of changes to the defaults ({"dim": 32}).
         recipe: training recipe of all models: an object, or a mapping of changes to the defaults ({"epochs": 15}).
         out: folder for the runs and the results; finished runs in it are not repeated.
         workers: number of runs in parallel; default: the number of cores divided by the threads.
         scheduler: the address of a dask cluster that can access the same folders; default: this machine.
-        threads: number of torch threads of each run; part of the protocol, because it can change rounding errors.
+        threads: number of torch threads of each run. It is part of the protocol, as it can change rounding errors.
         progress: show a progress bar.
         report: also write report.html and figures/.
 
@@ -110,8 +110,8 @@ def compare(
         The finished runs, with tables and statistics.
 
     Raises:
-        PointsetError: a model or dataset is unknown, `out` contains a comparison under another protocol, or no run
-            could be finished.
+        PointsetError: if a model or dataset is unknown; if `out` has a comparison with another protocol (settings of
+            all runs); if no run could be finished.
 
     Example:
         >>> for number, (cloud, label) in enumerate(zip(X, y, strict=True)):
@@ -170,7 +170,7 @@ def default_experiment(
     recipe: Recipe | Mapping[str, Any] = MappingProxyType({}),
     **changes: Any,
 ) -> Experiment:
-    """Return the experiment that command and function `compare` run: that of quick.toml on shapes10, else of own.toml.
+    """Return the experiment of command and function `compare`: from quick.toml for shapes10, otherwise from own.toml.
 
     `sets`, `model` and `recipe` are complete options, or mappings of changes to those of the file. `changes` are fields
     of `Experiment`.
@@ -202,13 +202,13 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
 
     Args:
         path: path of the file, or of a comparison's folder.
-        changes: fields of `Experiment`, or options of its task, that replace those of the file.
+        changes: fields of `Experiment`, or options of the task, that replace those of the file.
 
     Returns:
         The experiment, for `run_experiment`.
 
     Raises:
-        PointsetError: the file is missing, is not TOML, or has an unknown or wrong entry; the message names the file.
+        PointsetError: if the file is missing or not TOML; if an entry is unknown or wrong. The message names the file.
 
     Example:
         >>> lines = ['models = ["rff-max", "isab16-pma"]', "seeds = [0, 1]", "[recipe]", "epochs = 5"]
@@ -230,7 +230,7 @@ def read_experiment(path: str | Path, **changes: Any) -> Experiment:
 
 
 def read_content(path: str | Path) -> dict[str, Any]:
-    """Return the content of an experiment's file, unchecked."""
+    """Return the content of an experiment's file, without checks."""
     try:
         content = tomllib.loads(read_file(Path(path), MOST_SETTINGS).decode("utf-8-sig"))
     except FileNotFoundError:
@@ -242,7 +242,7 @@ def read_content(path: str | Path) -> dict[str, Any]:
 
 
 def experiment_from(content: Mapping[str, Any], whole: bool = False) -> Experiment:
-    """Return the experiment that a file's content describes; with `whole`, a comparison saved it with all fields."""
+    """Return the experiment that a file's content describes. `whole` is True for files saved by comparisons."""
     for key in KEYS.keys() & content.keys():
         check(key, content[key], KEYS[key])
     task = make_task(content.get("task", "classification"), **{key: content[key] for key in content if key not in KEYS})
@@ -273,7 +273,7 @@ def make_task(name: str, **options: Any) -> Task:
         The task, for `Experiment.of`.
 
     Raises:
-        PointsetError: the task or an option is unknown, or an option has a wrong value.
+        PointsetError: if the task or an option is unknown; if an option has a wrong value.
     """
     if name not in TASKS:
         raise PointsetError(f"no task is called {quoted(name)}: use {', '.join(TASKS)}")

@@ -21,14 +21,15 @@ TEST_SETS = 1000
 
 
 class MaxRegression(SetProblem):
-    """Predict max x for x_1 ... x_n uniform in [0, 100], n uniform in 1 ... 10; the loss is the absolute error.
+    """Predict the maximum of n numbers uniform in [0, 100], with n uniform in 1 ... 10. The loss is the absolute error.
 
-    All sets of a batch have the same size, as in the authors' released notebook, so nothing is padded. There are 1,000
+    All sets of a batch have the same size, as in the authors' notebook, so nothing is padded. There are 1,000
     test sets of each size, so metrics do not depend on randomly drawn sizes.
 
-    Models follow table 1 of the paper's supplement, at width 64: rFF = FC(64, ReLU) x 3, FC(64), then mean, sum or max,
-    FC(64, ReLU), FC(1); and SAB(64, 4 heads) x 2, PMA_1(64, 4 heads), FC(1). The notebook has the same models, but
-    draws integers from 1 to 99, and trains for 500 steps of 1,024 sets at a learning rate of 1e-4.
+    Models follow table 1 of the paper's supplement, at width 64. The models with rFF are FC(64, ReLU) x 3, FC(64), then
+    mean, sum or max, FC(64, ReLU), FC(1). "SAB + PMA" is SAB(64, 4 heads) x 2, PMA_1(64, 4 heads), FC(1). The notebook
+    has the same models, but draws integers from 1 to 99, and trains for 500 steps of 1,024 sets at a learning rate of
+    1e-4.
     """
 
     name = "max-regression"
@@ -38,7 +39,7 @@ class MaxRegression(SetProblem):
     largest = LARGEST_SET
 
     def build(self, row: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """Return the model of a row: [B, n, 1] -> [B, 1]."""
+        """Return a row's model, which maps [B, n, 1] to [B, 1]."""
         hidden = () if parts_of(row)[1].startswith("pma") else (options.dim,)
         return row_model(row, 1, options, seed, lambda width: fully_connected(width, *hidden, 1))
 
@@ -61,6 +62,6 @@ class MaxRegression(SetProblem):
 
 
 def draw_sets(count: int, size: int, generator: torch.Generator) -> SetBatch:
-    """Draw `count` sets of one size."""
+    """Draw `count` sets of `size` elements."""
     X = RANGE * torch.rand(count, size, 1, generator=generator)
     return SetBatch(X, target={"maximum": X.amax(dim=(1, 2))})

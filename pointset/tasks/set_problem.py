@@ -32,7 +32,7 @@ from pointset.zoo.registration import source_digests
 
 T = TypeVar("T", bound=nn.Module)
 HEAD, EMBEDDING, ENCODER = 0x4EAD, 0xE3BED, 0xE4C
-"""Numbers of the parts of a model that the zoo does not build, for `seeded`."""
+"""Numbers, for `seeded`, of the parts of a model that the zoo does not build."""
 USUAL_MODEL = ModelOptions(dim=64, dropout=0.0, initial="xavier")
 UNUSED = {"epochs", "min_steps", "validation", "patience", "train_points", "last_points"}
 UNUSED |= {"label_smoothing", "class_weights", "augment"}
@@ -49,9 +49,9 @@ class SetBatch(NamedTuple):
     X: Float[Tensor, "B n d"]
     """Elements, padded with zeros."""
     mask: Bool[Tensor, "B n"] | None = None
-    """True at real elements; None if all sets have n elements."""
+    """True at real elements. None if all sets have n elements."""
     target: Mapping[str, Tensor] = {}
-    """Tensors that the loss and the metrics need, by name; the first axis of each is B."""
+    """Tensors that the loss and the metrics need, by name. The first axis of each tensor is B."""
 
     def to(self, device: torch.device) -> SetBatch:
         """Return the batch on a device."""
@@ -69,7 +69,7 @@ def task_recipe(**changes: Any) -> Recipe:
         The recipe.
 
     Raises:
-        PointsetError: a changed field is unknown, or is not used by set problems.
+        PointsetError: if a changed field is unknown; if set problems do not use it.
     """
     usual: dict[str, Any] = {
         "steps": 20_000,
@@ -94,13 +94,13 @@ class SetProblem(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     metrics: ClassVar[Sequence[Metric]]
-    """All metrics; the first one ranks the rows."""
+    """All metrics; the first one ranks the models."""
     rows: ClassVar[Sequence[str]]
     """Default models of an experiment, such as "ISAB16 + PMA"."""
     largest: ClassVar[int]
     """Number of elements of the largest set."""
     block: ClassVar[int] = 1000
-    """Number of steps between checkpoints and lines of the history; a block takes the place of an epoch."""
+    """Number of steps between checkpoints and lines of the history. A block takes the place of an epoch."""
 
     @abstractmethod
     def build(self, row: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
@@ -231,7 +231,7 @@ def row_options(row: str) -> set[str]:
 def row_model(
     row: str, inputs: int, options: ModelOptions, seed: int, head: Callable[[int], nn.Module]
 ) -> SetClassifier:
-    """Return a model with a row's encoder and pooling, and `head(width)`, for the total width of the pooled rows."""
+    """Return a model with a row's encoder and pooling, and `head(width)`; `width` is that of the pooled output."""
     model = create_model(zoo_name_of(row), 1, options, inputs=inputs, seed=seed)
     assert isinstance(model, SetClassifier), "a row always has an encoder and a pooling"
     width = next(module.in_features for module in model.head.modules() if isinstance(module, nn.Linear))
@@ -247,7 +247,7 @@ def seeded(seed: int, build: Callable[[], T], part: int = HEAD) -> T:
 
 
 def fully_connected(*widths: int) -> nn.Sequential:
-    """Return linear layers with ReLUs between them, rows [..., widths[0]] -> [..., widths[-1]]."""
+    """Return linear layers with ReLUs between them, which map [..., widths[0]] to [..., widths[-1]]."""
     layers: list[nn.Module] = [nn.Linear(widths[0], widths[1])]
     for before, after in itertools.pairwise(widths[1:]):
         layers += [nn.ReLU(), nn.Linear(before, after)]
