@@ -70,7 +70,7 @@ def attend(
 
     Args:
         shape: A mesh (OFF, OBJ, PLY, STL, GLB), a point cloud (.npy, .npz, .ply, .pcd, .las, .xyz, .csv, .pts), or a
-            folder of such files. A gallery shows at most 48 of them.
+            folder of such files. A gallery shows at most 48 shapes.
         output: The file to write.
         layer: Attention layer to show, such as encoder.0.reads; default: the last layer whose inducing points attend to
             the points, or else the pooling layer.
@@ -156,7 +156,7 @@ def attend(
 
 
 def _predicted(trained: Trained, shape: Path, seen: Any) -> tuple[Any, str]:
-    """Return the prediction for an inspected shape, and its class and probability as text."""
+    """Return the prediction for an inspected shape, and the predicted class and its probability as text."""
     from pointset.data.catalogue.folders import ShapeFile
     from pointset.evaluation.shape_files import guess
 

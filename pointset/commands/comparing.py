@@ -108,7 +108,7 @@ def _from_folder(folder: Path, models: tuple[str, ...] | None, changes: dict[str
 
 
 def _from_file(file: str, models: tuple[str, ...] | None, chosen: Chosen, changes: dict[str, Any]) -> "Experiment":
-    """Return the experiment of a file, or an included experiment by its name, with the changes of the flags."""
+    """Return the experiment of a file, or an experiment of the package by its name, with the changes of the flags."""
     path = Path(file)
     if path.is_dir():
         raise PointsetError(f"{path} is a folder, not an experiment file: write --data {shlex.quote(file)}")
@@ -143,7 +143,7 @@ def _changed(experiment: "Experiment", labels: tuple[str, ...] | None, **changes
 
 
 def _run_or_report(experiment: "Experiment", out: Path, running: Running, output: Sequence[Path]) -> Result:
-    """Run an experiment, or report its finished runs: return the table, its files, and commands to run next.
+    """Run an experiment, or report its finished runs. Return the table, its files, and commands to run next.
 
     If runs failed, the result has an error, which is raised after the table is printed.
     """
@@ -183,7 +183,7 @@ def _write(comparison: "Comparison", path: Path) -> None:
 
 
 def _next_commands(result: "Comparison") -> list[str]:
-    """Return commands that evaluate the best classifier, and draw the best one that has attention maps."""
+    """Return commands to evaluate the best classifier, and to draw the best classifier that has attention maps."""
     task = result.experiment.task
     if task.sets != "shapes":
         return []

@@ -12,7 +12,7 @@ from pointset.commands.trained import left_out, load_model, require_network, run
 from pointset.errors import counted
 
 EMBEDDER = "dumlp16-max+dumlp16.modelnet40-1024"
-"""The default model. Of all pretrained models, its embeddings separate shapes of new classes best."""
+"""The default model. Its embeddings separate shapes of new classes better than those of all other pretrained models."""
 EMBEDDING_MODEL_HELP = f"Folder of a run, or a trained model (see `pointset zoo --pretrained`); default: {EMBEDDER}."
 
 
@@ -31,7 +31,7 @@ def embed(
     Example: `pointset embed path/to/meshes -o embeddings.npz`
 
     Args:
-        files: Meshes, point clouds, and folders of them.
+        files: Meshes, point clouds, and folders of these.
         output: File for the embeddings (.npz or .csv), with the names, classes and paths of the shapes.
     """
     import numpy as np

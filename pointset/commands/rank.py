@@ -28,9 +28,9 @@ def rank(
 ) -> Result:
     """Rank models by their predictions, and test whether differences are significant for new seeds and new items.
 
-    Every file has one row per item, with the columns "item", "label" and "prediction", and "model" and "seed" if it has
-    several models or seeds. Files of `pointset classify -o` and `pointset evaluate -o`, and folders of `pointset
-    compare`, can be used unchanged.
+    Every file has one row per item, with the columns "item", "label" and "prediction". A file of several models or
+    seeds also has the columns "model" and "seed". Files of `pointset classify -o` and `pointset evaluate -o`, and
+    folders of `pointset compare`, can be used unchanged.
 
     Example: `pointset rank svm.csv network-seed0.csv network-seed1.csv --columns item=uid label=truth -o ranking.md`
 

@@ -106,7 +106,7 @@ def train(
 
 
 def _new(model: str, data: str, chosen: Chosen, seed: int, run: Path) -> "Training":
-    """Return a new model by its name, its training sets and the recipe, with the defaults of quick.toml."""
+    """Return a new model (by name), its training sets and the recipe, with the defaults of quick.toml."""
     from pointset.data.dataset import check_data, load_split
     from pointset.training.processes import is_main
     from pointset.zoo.models import create_for

@@ -22,7 +22,7 @@ LARGEST_CHANGE = 1e-4
 
 
 def critical_points(model: nn.Module, shape: Any) -> Any:
-    """Count, for each point, the features for which the max pooling selects it.
+    """Count, for each point, the features in which the max pooling selects this point.
 
     The points with counts above 0 are the critical point set (Qi et al., PointNet, arXiv 1612.00593, section 4.3). The
     encoder outputs of all other points can be removed without a change of the pooled vector. If several points have the
@@ -155,8 +155,8 @@ def rollout(maps: Sequence[AttentionMap]) -> Tensor:
     the matrix product of the maps "writes" and "reads" of an ISAB. The map of the pooling is multiplied by the A' of
     all blocks, from the last to the first.
 
-    Rollout ignores values, feed-forward layers, norms, the size of the residual, and joined poolings without
-    attention. It traces attention back to the points, but does not measure on which points the prediction depends.
+    Rollout ignores values, feed-forward layers, norms, the size of the residual, and joined poolings without attention.
+    Rollout traces attention back to the points, but does not measure on which points the prediction depends.
 
     Args:
         maps: all maps of a model for one cloud, in the order of `attention_maps`.

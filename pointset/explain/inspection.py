@@ -48,7 +48,7 @@ def inspect_shape(model: Classifier, shape: Any, *, check: bool = False, **readi
     """Prepare a shape, classify it, and record its attention maps.
 
     Args:
-        model: a model of the zoo. The maps, support and checks of an ensemble are computed from its network alone.
+        model: a model of the zoo. The maps, support and checks of an ensemble are those of its network alone.
         shape: any input of `model.predict`: a file, a mesh, a cloud or points [n, inputs]; a list or a batch of these;
             or `PointSets`.
         check: also compute deletion and insertion curves (see `pointset.explain.faithfulness`).

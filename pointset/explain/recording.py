@@ -28,7 +28,7 @@ SIDES: dict[tuple[bool, bool], Side] = {(True, True): "both", (True, False): "qu
 def attention_maps(model: nn.Module, points: Any, mask: Tensor | None = None) -> list[AttentionMap]:
     """Run a model once in evaluation mode, and return one map for each attention, in the order of the computation.
 
-    Afterwards the model is again in its former mode, training or evaluation.
+    Afterwards, the model is again in the mode (training or evaluation) that it had before.
 
     Args:
         model: any module that contains attention blocks of this package, `torch.nn.MultiheadAttention` (as in

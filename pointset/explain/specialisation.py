@@ -53,12 +53,12 @@ class Specialisation:
     variation.
 
     - "entropy": mean normalised entropy (entropy / log n) of the row of an inducing point. 1 is uniform attention.
-    - "overlap": mean similarity to the rows of the other inducing points of the head on the same shape.
-    - "consistency": mean similarity of the region of an inducing point on two shapes of one class. A region is the sum
-      of the attention in each of 4 x 4 x 4 cells.
-    - "specificity": consistency, minus the mean similarity of the region to the regions of the other inducing points of
+    - "overlap": mean similarity of the row to the rows of the other inducing points of the head on the same shape.
+    - "consistency": mean similarity between the regions of an inducing point on two shapes of the same class. A region
+      consists of the sums of attention in 4 x 4 x 4 cells.
+    - "specificity": consistency minus the mean similarity of the region to the regions of the other inducing points of
       the head on another shape of the class. It is 0 without specialisation.
-    - "stability": mean similarity of the rows of an inducing point on a shape and on the augmented shape, minus the
+    - "stability": mean similarity of the rows of an inducing point on a shape and on the augmented shape, minus its
       mean similarity to the rows of the other inducing points on the augmented shape. It is 0 without specialisation.
     """
 
@@ -78,7 +78,7 @@ def specialisation(
 ) -> Specialisation:
     """Measure how the inducing points, or seeds, of one layer specialise, on a few shapes of each class.
 
-    Attention on different shapes is compared by its sums in the cells of a grid, so shapes should be aligned.
+    Attention on different shapes is compared by sums over the cells of a grid, so shapes should be aligned.
 
     Args:
         model: a model with ISABs, or with pooling by attention.
@@ -174,12 +174,12 @@ def _regions(weights: Tensor, points: Tensor, box: tuple[Tensor, Tensor]) -> Ten
 
 
 def _similarity(first: Tensor, second: Tensor) -> Tensor:
-    """Return the similarities [..., m, m] (1 - total variation) of all rows [..., m, n] of two maps."""
+    """Return the similarities [..., m, m] (1 - total variation) between all rows [..., m, n] of two maps."""
     return 1 - torch.cdist(first, second, p=1.0) / 2
 
 
 def _between(regions: Tensor) -> tuple[Tensor, Tensor]:
-    """Return mean similarities of regions [S, h, m, cells] on two shapes, of the same and of two inducing points."""
+    """Return mean similarities of regions [S, h, m, cells] on two shapes, first of one inducing point, then of two."""
     first, second = torch.combinations(torch.arange(len(regions))).T
     pairs = _similarity(regions[first], regions[second])
     return pairs.diagonal(dim1=-2, dim2=-1).mean(dim=0), _off_diagonal(pairs).mean(dim=0)

@@ -33,7 +33,7 @@ def baseline_of(model: nn.Module) -> Baseline | None:
 
 
 def set_pose(baseline: Baseline, train: PointSets) -> None:
-    """Set the baseline's rotation to Z up, and the half turns that the normalisation of the sets leaves open."""
+    """Set the baseline's rotation to Z up, and its views to the half turns that the normalisation leaves open."""
     baseline.turn = torch.tensor(UP_TO_Z[train.up])
     baseline.views = half_turns(train.options.normalize, train.up)
 
@@ -106,7 +106,7 @@ def fit_rows(baseline: Baseline, train: PointSets, seed: int, progress: bool) ->
 def fit_baseline(
     model: Any, train: PointSets, recipe: Recipe, seed: int, run: str | Path | None, progress: bool
 ) -> Fitted:
-    """Fit the baseline `model.model`, or load it from its finished run. The history has one row."""
+    """Fit the baseline `model.model`, or load it from the finished run. The history has one row."""
     if run is None:
         return make_fitted(model, [fit_rows(model.model, train, seed, progress)], recipe)
     folder = RunFolder(Path(run))

@@ -223,7 +223,7 @@ def best_epoch(history: list[EpochRow]) -> int:
 
 
 def preparation_of(train: PointSets, recipe: Recipe) -> Preparation:
-    """Return the preparation for other shapes. After training on thinned clouds, it warns at fewer points only."""
+    """Return the preparation for other shapes. After training on thinned clouds, few points give no warning."""
     return replace(train.preparation, least=2 * THINNEST) if "thin" in recipe.augment else train.preparation
 
 

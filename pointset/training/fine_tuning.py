@@ -93,7 +93,7 @@ class Plan:
         network is trained.
         """
         began, seconds = time.process_time(), []
-        for steps in (1, 1, 9):  # the first fit fills caches, such as that of local features
+        for steps in (1, 1, 9):  # the first fit fills caches, such as the cache of local features
             start = time.process_time()
             with warnings.catch_warnings(action="ignore"):  # after so few steps, the accuracy is at chance
                 fit(new_network(train, seed), train, transfer_recipe(train, steps=steps), seed=seed, progress=False)

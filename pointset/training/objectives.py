@@ -39,7 +39,7 @@ class Loss(NamedTuple):
     """Loss and metrics of one batch."""
 
     mean: Float[Tensor, ""]
-    """The mean loss over the sets. Gradients are those of this value."""
+    """The mean loss over the sets, from which gradients are computed."""
     sums: Sequence[Tensor] = ()
     """The sum over the sets of each metric of the objective."""
 
@@ -168,7 +168,7 @@ class Classification(Objective):
         )
 
     def fault(self) -> str:
-        """Return a sentence on the first shape that is not finite or far too large, or an empty text."""
+        """Return a sentence on the first shape with infinite, NaN or far too large values, or an empty text."""
         return self.train.point_cache.fault(self.train.rows.tolist(), self.train.options.normalize)
 
     def weight(self, batch: Batch) -> float:

@@ -32,7 +32,7 @@ OptimizerBuilder = Callable[[Iterator[nn.Parameter]], Optimizer]
 
 
 def uncompiled(optimizer: type[T]) -> type[T]:
-    """Return the optimizer class without torch's compiler, because the compiler's import is as slow as that of torch.
+    """Return the optimizer class without torch's compiler, because the compiler is as slow to import as torch.
 
     `torch.optim` imports the compiler when an optimizer is created, only to exclude some methods from compilation. This
     class has the unwrapped methods, which have the same effect without the import.

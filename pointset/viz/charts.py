@@ -33,7 +33,7 @@ ACROSS, HANDLE = 5, 0.5
 
 
 class Picture(Figure):
-    """A matplotlib figure that a notebook shows as PNG, with or without pyplot, if it is the last expression of a cell.
+    """A matplotlib figure that a notebook shows as PNG if it is the last expression of a cell, with or without pyplot.
 
     PDF files embed fonts as TrueType, because publishers refuse matplotlib's default, Type 3.
     """
@@ -63,7 +63,7 @@ def line_style(index: int) -> dict[str, Any]:
 
 
 def plain_label(label: str) -> str:
-    """Escape dollar signs, which enclose formulas in matplotlib, and control characters, which fonts lack."""
+    """Escape dollar signs (matplotlib expects formulas between them) and control characters (fonts lack them)."""
     return escaped(label).replace("$", r"\$")
 
 

@@ -19,7 +19,7 @@ from pointset.viz.color import FAINT, HOLLOW, Scale, height_scale, luma
 from pointset.viz.rows import clouds_of
 
 HEADER, BAR = 0.24, 0.25
-"""Space in inches above each panel for its name, and below the panels for a colour bar."""
+"""Space in inches above each panel for the panel's name, and below the panels for a colour bar."""
 LABEL = 0.2
 """Space in inches to the left of the panels for the label of a line."""
 LARGEST, NARROWEST = 3.0, 4.5
@@ -40,12 +40,12 @@ class Panel:
     name: str = ""
     note: str = ""
     marked: int | None = None
-    """Index of a point to mark with a ring: the query point of a map of kind "self"."""
+    """Index of the query point of a map of kind "self", which is marked with a ring."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Panels side by side, with a label to the left of them."""
+    """Panels side by side, with a label at the left."""
 
     label: str
     panels: Sequence[Panel]
@@ -134,7 +134,7 @@ def draw_panel(axes: Axes, panel: Panel, camera: Camera, corners: NDArray[np.flo
         edgecolors=edges[order].tolist(),
         linewidths=np.where(hollow[order], 0.4, 0.0).tolist(),
         rasterized=True,
-        clip_on=False,  # the frame contains all points, but dots at its edge are larger
+        clip_on=False,  # the frame contains all points, but dots at the edge reach out
     )
     if panel.marked is not None:
         ring = (float(diameters[panel.marked]) + 4) ** 2

@@ -35,7 +35,7 @@ class Scale:
     ticks: Sequence[tuple[float, str]] = ()
     """Positions on the bar, with a label for each."""
     has_rings: bool = False
-    """True if values of exactly 0, which sparse weights have, are drawn as rings without a colour."""
+    """True if values of exactly 0, which occur in sparse weights, are drawn as rings without a colour."""
 
     def colors_of(self, values: Values) -> Values:
         """Return the colours [..., 3] (RGB) of values [...]."""

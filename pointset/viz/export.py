@@ -35,9 +35,9 @@ def export_cloud(
 ) -> Path:
     """Write a cloud, or the mesh from which it was sampled, coloured by one head and one query of a map.
 
-    A .ply file keeps the coordinates. A .glb file has y up and linear colours, as its format requires. The attention of
-    the vertices of a mesh is interpolated from the nearest points. Triangles larger than the distance between points
-    are first subdivided, so that colours can vary within a triangle.
+    A .ply file keeps the coordinates. A .glb file has y up and linear colours, as the GLB format requires. The
+    attention of the vertices of a mesh is interpolated from the nearest points. Triangles larger than the distance
+    between points are first subdivided, so that colours can vary within a triangle.
 
     Args:
         attention: a map of one cloud.

@@ -24,7 +24,7 @@ from pointset.viz.rows import MEANINGS, ROW_NAMES, first_shown
 from pointset.zoo.predicting import list_clouds, predict
 
 MOST_SHAPES, MOST_CODES = 48, 8_000_000
-"""Maximum numbers of shapes and of weights (one byte each) in the file. Points that exceed the latter are left out."""
+"""Maximum numbers of shapes and of weights (one byte each) in a file. To have fewer weights, points are left out."""
 SCORES = {
     "specificity": "consistency, minus the similarity to the regions of other inducing points",
     "consistency": "similarity of its regions on two shapes of a class, 1: the same region",

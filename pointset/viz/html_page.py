@@ -73,7 +73,7 @@ def page_of(template: Path, title: str, content: dict[str, Any]) -> str:
     """Return the HTML of a page from its template, with the script and style sheet of the same name, if they exist.
 
     Templates extend page.html. The script reads `content` as JSON from the element `data`. The content security policy
-    allows only this script and this style, by their digests, and no network access.
+    allows only this script and this style (by digests), and no network access.
     """
     start = template.with_suffix(".mjs")
     script = script_of(start) if start.exists() else ""

@@ -99,8 +99,8 @@ def draw_reads_and_writes(
         writes: the map of kind "writes" of the same block and cloud.
         points: as in `draw_maps`.
         head: index of the head in both maps, although heads of the two maps are not related.
-        queries: indices of inducing points. None means the sharpest one, and 5 others that differ most from it and from
-            each other.
+        queries: indices of inducing points. None means the one of lowest entropy (the sharpest), and 5 others that
+            differ most from this one and from each other.
         up, camera, title, width: see `draw_maps`.
 
     Raises:
@@ -256,7 +256,7 @@ def _importance(name: str, values: Any, cloud: NDArray[np.float64]) -> Panel:
 
 
 def _unlike(rows: PointRows, head: int, most: int) -> list[int]:
-    """Return, sorted, the sharpest row of a head and further rows, each the most distant from those chosen before."""
+    """Return, sorted, the sharpest row of a head and further rows. Each is most distant from those chosen before."""
     chosen = [int(rows.entropy[head].argmin())]
     distances = cdist(rows.values[head], rows.values[head], "cityblock")
     while len(chosen) < min(most, len(distances)):

@@ -131,7 +131,7 @@ def make_page(
 
 
 def _paired(models: Sequence[Sequence[PointRows]]) -> list[list[tuple[int, PointRows]]]:
-    """Return pairs (index of the model, attention) for each tab: the i-th attention of one kind in each model."""
+    """Return (index of the model, attention) pairs for each tab, which has each model's i-th attention of one kind."""
     groups: dict[tuple[str, int], list[tuple[int, PointRows]]] = {}
     for model, layers in enumerate(models):
         counts = Counter[str]()

@@ -58,7 +58,7 @@ class PointRows:
 
     @property
     def row_name(self) -> str:
-        """What a row belongs to: "inducing point", "seed", "point" or "prediction"."""
+        """The owner of a row in words: "inducing point", "seed", "point" or "prediction"."""
         return ROW_NAMES[self.kind]
 
     @cached_property
