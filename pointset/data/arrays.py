@@ -52,9 +52,9 @@ def from_arrays(
             values of y. Integers in y are class names if all classes are integers (such as "-1" or 7), and otherwise
             indices into the classes.
         features: further numbers of each point, which become the feature "columns": an array [N, n, f] or [N, n], or a
-            list like X. Several features are a dict, {"normals": ..., "intensity": ...}, or names of columns of the
-            DataFrames in X, such as ["normals", "intensity"]. Normals are scaled to length 1, come first, and rotate
-            with the shape.
+            list like X. Give several features as a dict, {"normals": ..., "intensity": ...}, or as names of columns of
+            the DataFrames in X, such as ["normals", "intensity"]. Normals are scaled to length 1, come first, and
+            rotate with the shape.
         points: number of points per set. A cloud with fewer points is used whole. With None, every cloud is used whole.
         names: unique names of the shapes. A name and `data_seed` determine which points are chosen. None numbers the
             shapes.

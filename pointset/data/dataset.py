@@ -59,7 +59,7 @@ def load_dataset(
 
     Raises:
         UnreadableShapesError: shapes cannot be used. All shapes are checked, and `failures` names every bad one.
-        PointsetError: the name is unknown; the data is missing, damaged or in an unknown layout; an option is wrong.
+        PointsetError: the name is unknown; the data is missing, damaged or in an unknown layout; or an option is wrong.
 
     Example:
         >>> for split in ("train", "test"):
@@ -92,7 +92,7 @@ def load_split(
 
     With `fewer`, if every shape has fewer than `options.points` points, sets have the size of the largest shape, with a
     warning. With `classes`, data with other classes are refused before shapes are sampled. With `trained`, `options.up`
-    is the upward axis of a model's training data. Shapes are rotated to it from their upward direction `now`, by
+    is the upward axis of a model's training data. Shapes are rotated to this axis from their upward direction `now`, by
     default the usual one of their format. With a `listing`, the folder is not listed again.
     """
     card, folder = locate_data(data, progress=progress)

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from pointset.errors import PointsetError, counted, quoted
 
 Groups = NDArray[np.int64]
-"""Number of the group of each shape, [N]."""
+"""Index of each shape's group, [N]."""
 NO_GROUPS, BY_NAMES = "none", "names"
 """Values of `--groups`: "none" means no groups, "names" the groups of `name_key`, however implausible."""
 FEWEST_GROUPS = 3
-"""Minimum number of groups of most classes in `groups_from_names`."""
+"""`groups_from_names` needs at least this number of groups in most classes."""
 WHAT_GROUPS_TAKES = (
     "a CSV table of files and groups, a regular expression whose parentheses are the group, or the number of a folder "
     "level (1 is the top)"
@@ -39,7 +39,7 @@ class Grouping:
     origin: Literal["none", "names", "given"] = "none"
     """"none" means that every shape is a separate group, "given" that the user defined groups."""
     example: str = ""
-    """One group inferred from names and some of its files, for messages."""
+    """One inferred group and some of its files, for messages."""
 
     @property
     def count(self) -> int:
@@ -115,8 +115,7 @@ def group_keys(groups: str, names: Sequence[str]) -> list[str]:
 
     Args:
         groups: the number of a level of folders, counted from 1 at the top; "names" for the groups of `name_key`; or a
-            regular expression. Then the group is what its parentheses match, or the whole match if it has no
-            parentheses.
+            regular expression, whose parentheses match the group. Without parentheses, the group is the whole match.
         names: paths of the files relative to the folder of the data, [N].
 
     Raises:

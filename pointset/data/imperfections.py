@@ -1,7 +1,7 @@
 """Augmentations that give clouds of CAD models the imperfections of scans: background, missing parts, uneven density.
 
 Clouds keep their number of points: copies of random remaining points replace the removed ones. Each cloud is then moved
-and scaled to its former mean and standard deviation, as a scan would be normalised with its imperfections. Points keep
+and scaled to its former mean and standard deviation, because a scan is normalised with its imperfections. Points keep
 their normals and features.
 """
 
@@ -95,7 +95,7 @@ class Uneven(_Imperfection):
 
 @dataclass(frozen=True)
 class Thin(_Imperfection):
-    """Keep a random subset of the points, whose size is uniform on a logarithmic scale."""
+    """Keep a random subset of the points. The size of the subset is uniform on a logarithmic scale."""
 
     least: PositiveShare = THINNEST
     """Minimum share of the points that is kept."""

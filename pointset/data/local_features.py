@@ -21,8 +21,8 @@ centre, |n.c| / r, |c| / r; |v|, v.u, |n.v| for each v; and the means of |n_j.n|
 angles of Rusu et al., *Fast point feature histograms*, 2009.
 
 n n^T = (C - l1) (C - l2) / ((l3 - l1) (l3 - l2)) needs no eigenvectors, so the same code runs in a data loader, in an
-ONNX file (ONNX has no eigenvalue decomposition) and on a GPU. Neighbours at one place, on a line or in a ball have no
-normal: as l2 - l3 becomes small, n n^T goes to zero, as t t^T does if l1 - l2 becomes small. The features of every
+ONNX file (ONNX has no eigenvalue decomposition) and on a GPU. Neighbours at the same place, on a line or in a ball have
+no normal: as l2 - l3 becomes small, n n^T goes to zero, as t t^T does if l1 - l2 becomes small. The features of every
 cloud are finite. Two rules correct for the density: in a cloud of N < 1,024 points, k is 16 sqrt(N / 1024), but at
 least 8; and r is scaled as if k were 16 and N were 1,024, for points on a surface.
 """
@@ -105,7 +105,7 @@ def cloud_local_features(points: Float[ndarray, "n 3"], kind: LocalFeatures) -> 
 def batch_local_features(
     points: Float[Tensor, "B n 3"], kind: LocalFeatures, mask: Bool[Tensor, "B n"] | None = None
 ) -> Float[Tensor, "B n width"]:
-    """Return the local features of all points of a batch, in its dtype, for models that take coordinates alone.
+    """Return the local features of all points of a batch, in the dtype of the points, for models of coordinates.
 
     The features equal those of `cloud_local_features`, except for rounding and the choice among neighbours at equal
     distances. Padded rows, where the mask is False, are zero. With its k-d tree, `cloud_local_features` takes two
@@ -235,7 +235,7 @@ def _weighted_sums(Y: Float[Tensor, "... 4 m"], exponents: Float[Tensor, "... n 
     threshold, square = (torch.threshold_, Tensor.square_) if in_place else (torch.threshold, Tensor.square)
     sums = [Y @ K.mT]
     for _ in SCALES[1:]:
-        K = square(square(threshold(K, FAINT, 0.0)))  # half of the standard deviation
+        K = square(square(threshold(K, FAINT, 0.0)))  # K for half of the standard deviation
         sums.append(Y @ K.mT)
     return torch.stack(sums, dim=-3)
 
@@ -250,7 +250,8 @@ def _mean_shifts(X: Float[Tensor, "... n 3"], sums: Float[Tensor, "... s 4 n"]) 
 def _eigenvalues(C: Float[Tensor, "... 3 3"]) -> tuple[Tensor, Tensor, Tensor]:
     """Return the eigenvalues of symmetric matrices of trace 1 (or 0), the largest first.
 
-    They solve the characteristic equation by trigonometry (Smith, *Eigenvalues of a symmetric 3 x 3 matrix*, 1961).
+    They are the trigonometric solution of the characteristic equation (Smith, *Eigenvalues of a symmetric 3 x 3
+    matrix*, 1961).
     """
     a, xy, xz, _, b, yz, _, _, c = C.flatten(-2).unbind(dim=-1)
     mean = (a + b + c) / 3

@@ -14,7 +14,7 @@ class Mixed(NamedTuple):
     """A batch in which some sets contain points of another set."""
 
     points: Float[Tensor, "B n d"]
-    """The sets, with features. Their sizes do not change, the order of points does, and zero padding stays last."""
+    """The sets, with features. Their sizes stay, the order of points changes, and zero padding stays last."""
     partners: Int[Tensor, " B"]
     """For each set, the index in the batch of its partner, whose points are inserted."""
     shares: Float[Tensor, " B"]
@@ -29,7 +29,7 @@ class CutMix(Checked):
     probability 1/2. The share has the distribution Beta(1, 1), which is uniform on (0, 1). There are two differences:
 
     - Each shape has a separate share. In the released code, all shapes of a batch have the same share.
-    - The released code inserts the points that an optimal assignment gives to the removed ones, which takes a second
+    - The released code inserts the points that an optimal assignment pairs with the removed ones. This takes a second
       for 1,024 points. Here variant R replaces random points by random points of the other shape. Variant K replaces
       the points nearest to a random centre by the points of the other shape nearest to this centre.
     """

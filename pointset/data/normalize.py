@@ -95,7 +95,7 @@ def is_standardized(points: Tensor, mask: Tensor | None = None) -> Tensor:
 def log_size(points: Tensor) -> Tensor:
     """Return the log of the root mean square distance of points [B, n, 3] from their mean, float64 [B].
 
-    A cloud without extent has the log of the smallest positive number.
+    A cloud without extent gets the log of the smallest positive number.
     """
     exact = points.double()
     squares = (exact - exact.mean(1, keepdim=True)).square().sum(2).mean(1)
@@ -134,7 +134,7 @@ NORMALIZATIONS: dict[str, Callable[[Tensor, Tensor | None], Tensor]] = {
 def _normalized(
     points: Tensor, mask: Tensor | None, dims: tuple[int, ...], size_of: Callable[[Tensor, Tensor | int], Tensor]
 ) -> Tensor:
-    """Return clouds minus their means over `dims`, divided by their sizes [B, 1, 1]; zero sizes are replaced by 1."""
+    """Return clouds minus their means over `dims`, divided by their `size_of` [B, 1, 1], or by 1 where that is 0."""
     if not points.numel():
         return points
     count = points.shape[1] if mask is None else mask.sum(1).clamp(min=1)[:, None, None]
@@ -149,7 +149,7 @@ def _normalized(
 
 
 def _rotation_to_axes(centred: Tensor, about: int | None) -> Tensor:
-    """Return the rotations [B, 3, 3] of centred clouds to their axes, x -> R x; see `normalize_rows`."""
+    """Return the rotations [B, 3, 3] of centred clouds to principal axes, x -> R x; see `normalize_rows`."""
     exact = centred.double().nan_to_num()
     axes = _axes(exact.mT @ exact, about)
     return _signed(axes, (exact @ axes).pow(3).sum(dim=1), about).to(centred.dtype).mT

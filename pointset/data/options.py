@@ -134,8 +134,8 @@ class DataOptions(Preparation):
     """
 
     up: Annotated[FileUp, COMMON] = "auto"  # type: ignore[assignment]
-    """Upward axis of the files. "auto" means that of the card, or without one y for OBJ, GLB, glTF, else z. Shapes with
-    x or a negative axis up (--up=-y) are rotated to Z up."""
+    """Upward axis of the files. "auto" means that of the card or, without a card, y for OBJ, GLB, glTF, else z. Shapes
+    with x or a negative axis up (--up=-y) are rotated to Z up."""
     data_seed: Seed = 0
     """Seed of the points sampled from meshes and of the fixed subsets for evaluation."""
     split_seed: Seed = 0
@@ -178,7 +178,7 @@ class DataOptions(Preparation):
 
     @classmethod
     def beside(cls) -> list[str]:
-        """Return the names of options that are not in a preparation, except `on_error`; they are saved beside it."""
+        """Return the names of the options that are saved beside the preparation: all others except `on_error`."""
         of_preparation = Preparation.option_names()
         return [name for name in cls.option_names() if name not in (*of_preparation, "on_error")]
 

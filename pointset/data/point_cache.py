@@ -33,7 +33,7 @@ class PointCache:
     points: NDArray[np.float32]
     """[M, P, 3] for M shapes of P points. A ragged cache, with `offsets`, has [T, 3]: all shapes, concatenated."""
     names: list[str]
-    """[M], unique, because they seed the fixed subsets."""
+    """[M], unique, because a name seeds the fixed subset of its shape."""
     labels: NDArray[np.int64]
     """[M], indices into `classes`."""
     classes: list[str]
@@ -68,7 +68,7 @@ class PointCache:
         return {"points": self.points, **self.arrays}
 
     def with_columns(self, columns: Mapping[str, NDArray[Any]], **fields: Any) -> "PointCache":
-        """Return the cache with these points, arrays and `fields` instead."""
+        """Return a copy of the cache that has these columns and `fields` instead."""
         arrays = {name: array for name, array in columns.items() if name != "points"}
         return replace(self, points=columns["points"], arrays=arrays, checksums=(), **fields)
 

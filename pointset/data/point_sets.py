@@ -66,7 +66,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
     """
 
     groups: Groups | None = None
-    """The number of the group of each shape, int64 [N], from `grouped`; None without it. See `grouping`."""
+    """Index of each shape's group, int64 [N]; None unless `grouped` was called. See `grouping`."""
     listing: Listing | None = None
     """The files of all splits of the folder that the sets were loaded from; None for subsets, and if shapes share
     files."""
@@ -83,7 +83,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         split: str = "train",
         rows: Tensor | None = None,
     ) -> None:
-        """Create the sets; a PointsetError if all shapes of the cache are too small or have other features."""
+        """Create the sets; a PointsetError if all shapes are too small, or the features are not those in `options`."""
         self.point_cache, self.options = cache, options
         if not {*options.arrays} <= {*cache.columns} or ("features" in cache.arrays) != bool(options.further):
             raise PointsetError(
@@ -335,7 +335,7 @@ class PointSets(Dataset[tuple[Tensor, int]]):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A hash of the classes and of the names, labels and points of all shapes, in order; not of file paths."""
+        """A hash of the classes and of the names, labels and points of all shapes, in order, without file paths."""
         return self.point_cache.fingerprint(self.rows.tolist(), self.options.arrays[1:])
 
     def _choose(self, rows: Tensor) -> None:

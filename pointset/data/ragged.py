@@ -25,7 +25,7 @@ def mask_of(sizes: Tensor) -> Tensor | None:
 def pad_rows(rows: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor | None]:
     """Split rows [S, ...] into B consecutive sets, whose sizes [B] add up to S, and pad the sets with zeros.
 
-    The points returned are [B, n, ...], where n is the largest size. The mask is bool [B, n], True at real points, or
+    The sets returned are [B, n, ...], where n is the largest size. The mask is bool [B, n], True at real points, or
     None if all sets have the same size.
     """
     mask = mask_of(sizes)

@@ -42,7 +42,7 @@ def rotate(points: Tensor, matrices: Tensor, columns: Columns = NO_COLUMNS) -> T
 
 
 def with_coordinates(points: Tensor, coordinates: Tensor, normals: Tensor | None = None) -> Tensor:
-    """Return the points [B, n, d] with new coordinates and, if given, new normals."""
+    """Return the points [B, n, d] with new coordinates and, unless None, new normals."""
     if points.shape[2] == 3:
         return coordinates
     changed = [coordinates] if normals is None else [coordinates, normals]

@@ -19,7 +19,7 @@ def hold_out(
 ) -> set[Any]:
     """Choose groups to hold out, class by class; every class keeps a group, even if groups span several classes.
 
-    In each class, groups with at most `count` shapes together are held out, or one larger group.
+    In each class, several groups are held out that together have at most `count` shapes, or one larger group.
 
     Args:
         groups: the group of each shape, [N].
@@ -67,7 +67,7 @@ def held_for_validation(groups: Groups, labels: NDArray[np.int64], fraction: flo
 
 
 def assign_folds(groups: Groups, labels: Sequence[int], seed: int, folds: int) -> Groups:
-    """Return the fold of each shape, counted from 0, or -1 if the only group of its class cannot be held out.
+    """Return the fold of each shape, counted from 0, or -1 if the shape's class has one group, which is never held out.
 
     The shapes of a group are in one fold, and all folds have about the same number of shapes of each class.
     """

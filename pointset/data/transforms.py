@@ -59,7 +59,7 @@ class Compose:
     def __call__(
         self, points: Tensor, generator: Generator, mask: Tensor | None = None, *, columns: Columns = NO_COLUMNS
     ) -> Tensor:
-        """Apply the steps in order to [B, n, d]."""
+        """Apply the steps in order to sets [B, n, d]."""
         for step in self.steps:
             points = step(points, generator, mask, columns=columns)
         return points

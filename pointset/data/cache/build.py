@@ -219,7 +219,7 @@ def read_shape(file: Path) -> tuple[CacheEntry, dict[str, bytes]] | None:
 
 
 def _write_cache(target: Path, manifest: Manifest, files: Iterable[Path]) -> None:
-    """Write the cache from the `files` of the finished shapes, one per shape and in the same order."""
+    """Write the cache from `files`, one for each kept shape of the manifest, in the order of the manifest."""
     with new_folder(target) as folder:
         with contextlib.ExitStack() as opened:
             arrays = {}

@@ -75,8 +75,8 @@ def look_at(
 ) -> tuple[dict[str, Any], list[Sample]]:
     """Count the shapes of a dataset, and load points of `PER_CLASS` random shapes of each class.
 
-    If `up` is None or "auto", "up" in the result is the axis on the card. Without one, it is the usual axis of the file
-    format, and "up_assumed" is True. Points have Y up if "up" is y, otherwise Z up.
+    If `up` is None or "auto", "up" in the result is the axis on the card. Without a card, it is the usual axis of the
+    file format, and "up_assumed" is True. Points have Y up if "up" is y, otherwise Z up.
     """
     card, folder = locate_data(name_or_folder)
     known = (card.up if card else None) if up in (None, "auto") else up

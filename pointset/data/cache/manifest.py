@@ -45,7 +45,7 @@ class Source(msgspec.Struct, frozen=True):
     modified_ns: int
     """Time of the last modification, in nanoseconds."""
     blake2b: str | None
-    """Digest of the contents; None if they could not be read."""
+    """Digest of the contents; None if the file could not be read."""
 
     @classmethod
     def of(cls, path: Path) -> Self:
@@ -54,7 +54,7 @@ class Source(msgspec.Struct, frozen=True):
         return cls(status.st_size, status.st_mtime_ns, hash_source(path))
 
     def is_current(self, path: Path) -> bool:
-        """Return True if the file has not changed; its content is read only if its size or time differ."""
+        """Return True if the file has not changed; the content is read only if the size or the time differs."""
         try:
             status = path.stat()
             same = (status.st_size, status.st_mtime_ns) == (self.bytes, self.modified_ns)
@@ -205,7 +205,7 @@ class CachePlan:
 
     @cached_property  # used several times, and depends on all shapes
     def folder(self) -> Path:
-        """The folder of the cache, whose name ends in a hash of everything that identifies its content."""
+        """The folder of the cache. The name of the folder ends in a hash of everything that identifies the content."""
         shapes = [(shape.name, shape.label, str(shape.path)) for shape in self.shapes]
         identity = msgspec.json.encode((CACHE_FORMAT, self.manifest(()), shapes))
         return home() / "cache" / f"{self.name}-{hashlib.sha256(identity).hexdigest()[:16]}"
