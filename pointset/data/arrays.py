@@ -126,7 +126,7 @@ def from_arrays(
 
 
 def _clouds(X: Any) -> list[Any]:
-    """Return the N clouds of X as a list; `_cloud` checks each of them."""
+    """Return the N clouds of X as a list. `_cloud` checks each of them."""
     is_flat = getattr(X, "ndim", 3) == 2
     if is_flat or isinstance(X, str | bytes) or not hasattr(X, "__len__"):
         hint = ": give a list of tables" if hasattr(X, "columns") else FLAT * is_flat
@@ -189,7 +189,7 @@ def _require_each(what: str, values: Sized, count: int) -> None:
 
 
 def as_array(values: Any) -> np.ndarray:
-    """Return values as a numpy array; they may be a dense tensor on any device, or anything that numpy accepts."""
+    """Return values as a numpy array. They may be a dense tensor on any device, or anything that numpy accepts."""
     if not isinstance(values, torch.Tensor):
         require_unmasked(values)
         return np.asarray(values)

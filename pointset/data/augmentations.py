@@ -24,7 +24,7 @@ AUGMENTATIONS: dict[str, Callable[[Axis], Augmentation]] = {
     "uneven": lambda up: Uneven(),
     "thin": lambda up: Thin(),
 }
-"""Functions that take the upward axis and return an augmentation, by name."""
+"""For each name, a function that takes the upward axis and returns the augmentation."""
 SURROUNDINGS = {"drop", "background", "crop", "uneven", "thin"}
 """Names of augmentations that change the neighbours of points."""
 MIXINGS = {"cutmix-r": CutMix("random"), "cutmix-k": CutMix("nearest")}

@@ -1,4 +1,4 @@
-"""Batches for training and evaluation; sets of different sizes are padded and masked."""
+"""Batches for training and evaluation. Sets of different sizes are padded and masked."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -91,5 +91,5 @@ def epoch_generator(seed: int, epoch: int) -> torch.Generator:
 
 
 def mixed_seed(*key: int) -> int:
-    """Return a seed for torch from several integers; similar keys give unrelated random numbers."""
+    """Return a seed for torch from several integers. Similar integers give unrelated random numbers."""
     return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> np.uint64(1))

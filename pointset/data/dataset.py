@@ -132,7 +132,7 @@ def check_data(data: str | Path, options: DataOptions) -> None:
 
 
 def _tables(options: DataOptions) -> dict[str, Path]:
-    """Return the paths of tables, by the options that name them."""
+    """Return the path of each table that an option names, by option."""
     texts = {option: getattr(options, option) for option in TABLES}
     return {option: Path(text) for option, text in texts.items() if text and (option != "groups" or is_table(text))}
 

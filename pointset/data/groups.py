@@ -62,7 +62,7 @@ def alone(count: int) -> Grouping:
 
 
 def number_groups(keys: Iterable[Any]) -> Groups:
-    """Return the group number of each shape from its key; groups are numbered in order of first occurrence."""
+    """Return the group number of each shape from its key. Groups are numbered in order of first occurrence."""
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 

@@ -1,6 +1,6 @@
 """Local features: the geometry of each point's neighbours in a cloud, computed from coordinates alone.
 
-The cloud is centred and scaled to a root mean square radius of 1; repeated points count once. For a point x, C is the
+The cloud is centred and scaled to a root mean square radius of 1. Repeated points count once. For a point x, C is the
 covariance matrix of its k = 16 nearest points, including x, divided by its trace. Its eigenvalues are l1 >= l2 >= l3.
 The normal n is the eigenvector of l3, the direction t that of l1, and s_i = sqrt(l_i + EPSILON). Both kinds of
 features, "upright" and "invariant", begin with three numbers and end with six:
@@ -76,7 +76,7 @@ _ROWS = 128
 
 
 def cloud_local_features(points: Float[ndarray, "n 3"], kind: LocalFeatures) -> Float[ndarray, "n width"]:
-    """Return the local features of all points of one cloud, float32; a k-d tree finds the neighbours.
+    """Return the local features of all points of one cloud, float32. A k-d tree finds the neighbours.
 
     Args:
         points: [n, 3], finite, in any unit.

@@ -14,7 +14,7 @@ class Mixed(NamedTuple):
     """A batch in which some sets contain points of another set."""
 
     points: Float[Tensor, "B n d"]
-    """The sets, with features. Their sizes stay, the order of points changes, and zero padding stays last."""
+    """The sets, with features. Their sizes stay the same, the order of points changes, and zero padding stays last."""
     partners: Int[Tensor, " B"]
     """For each set, the index in the batch of its partner, whose points are inserted."""
     shares: Float[Tensor, " B"]

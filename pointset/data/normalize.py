@@ -1,6 +1,6 @@
 """Normalisations of batches of point clouds, `points [B, n, 3]`.
 
-A mask [B, n] is True at real points; padded rows are ignored and become zeros. Except for "none", the result does not
+A mask [B, n] is True at real points. Padded rows are ignored and become zeros. Except for "none", the result does not
 depend on the scale of a shape, up to rounding.
 """
 
@@ -49,10 +49,10 @@ def normalize_points(points: Tensor, how: str, mask: Tensor | None = None, *, up
 def normalize_rows(
     rows: Tensor, how: str, mask: Tensor | None = None, columns: Columns = NO_COLUMNS, up: Axis = "z"
 ) -> Tensor:
-    """Normalise points [B, n, d] as `normalize_points` does; the features of `columns` rotate with the set.
+    """Normalise points [B, n, d] as `normalize_points` does. The features of `columns` rotate with the set.
 
     "principal-axes" rotates centred clouds so that the eigenvectors of their covariance become x, y and z, in the order
-    of increasing eigenvalues. "upright-axes" rotates only about the axis `up`; the longer horizontal axis becomes y, or
+    of increasing eigenvalues. "upright-axes" rotates only about the axis `up`. The longer horizontal axis becomes y, or
     z if y points up. The signs of y and z make the sum of the cubes of these coordinates positive, and the sign of x
     makes the change of axes a rotation. If an axis or its sign is nearly undetermined, a small change of a shape can
     rotate the result: see `half_turns`.

@@ -31,7 +31,7 @@ class PointCache:
     """
 
     points: NDArray[np.float32]
-    """[M, P, 3] for M shapes of P points. A ragged cache, with `offsets`, has [T, 3]: all shapes, concatenated."""
+    """[M, P, 3] for M shapes of P points. A ragged cache has `offsets` and [T, 3], all shapes concatenated."""
     names: list[str]
     """[M], unique, because a name seeds the fixed subset of its shape."""
     labels: NDArray[np.int64]
@@ -107,7 +107,7 @@ class PointCache:
         return self.take(self.starts[row] + np.arange(self.sizes[row]), array)
 
     def is_centred(self, rows: NDArray[np.int64]) -> bool:
-        """Return True if the means of these shapes are at the origin; only some of the shapes are examined."""
+        """Return True if the means of these shapes are at the origin. Only some of the shapes are examined."""
         some = rows[:: -(-len(rows) // LOOKED_AT)] if len(rows) else rows
         for row in some[self.sizes[some] > 0].tolist():
             points = self.cloud(row).astype(np.float64)
@@ -183,7 +183,7 @@ Indices = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def random_indices(cache: PointCache, rows: NDArray[np.int64], size: int, generator: torch.Generator) -> Indices:
-    """Draw a random subset of `size` points of each shape in rows [B] of a cache; a smaller shape is used whole."""
+    """Draw a random subset of `size` points of each shape in rows [B] of a cache. A smaller shape is used whole."""
     if cache.offsets is None:
         chosen = list(random_subsets(cache.points.shape[1], size, len(rows), generator))
     else:

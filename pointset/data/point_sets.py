@@ -247,13 +247,13 @@ class PointSets(Dataset[tuple[Tensor, int]]):
         return view
 
     def normalized(self, how: str) -> "PointSets":
-        """Return the same sets with another normalisation, see `DataOptions.normalize`; "none" keeps the units."""
+        """Return the same sets with another normalisation, see `DataOptions.normalize`. "none" keeps the units."""
         view = copy.copy(self)
         view.options, view.listing = self.options.changed({"normalize": how}), self.listing
         return view
 
     def grouped(self, groups: Sequence[Any] | NDArray[Any]) -> "PointSets":
-        """Return the same sets with groups; sets of one group are never on both sides of a split.
+        """Return the same sets with groups. Sets of one group are never on both sides of a split.
 
         Args:
             groups: the name or number of the group of each set, [N].

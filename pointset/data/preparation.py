@@ -69,7 +69,7 @@ def prepare(
         name: name of the shape, for warnings; by default its path.
 
     Returns:
-        The prepared shape; the same shape and seed give the same points.
+        The prepared shape. The same shape and seed give the same points.
 
     Raises:
         PointsetError: a file cannot be read (the message names it), a feature is lacking, or points are not finite.

@@ -74,7 +74,7 @@ def collate(items: Sequence[tuple[Tensor, int]]) -> tuple[Tensor, Tensor | None,
 
 
 def batches_of_one_size(points: Tensor, mask: Tensor | None) -> Iterator[Tensor]:
-    """Yield batches [b, n, d] without padding, in the order of the sets; an empty set becomes a point at the origin."""
+    """Yield batches [b, n, d] without padding, in the order of the sets. An empty set becomes a point at the origin."""
     if mask is None:
         yield from points.split(SETS_AT_ONCE)
         return
@@ -83,7 +83,7 @@ def batches_of_one_size(points: Tensor, mask: Tensor | None) -> Iterator[Tensor]
 
 
 class PaddedSets(Tensor):
-    """Sets of several sizes, [N, n, d], padded with zeros; an integer index returns a set without its padding.
+    """Sets of several sizes, [N, n, d], padded with zeros. An integer index returns a set without its padding.
 
     Results of operations are plain tensors.
     """
@@ -100,7 +100,7 @@ class PaddedSets(Tensor):
         return sets
 
     def __getitem__(self, index: Any) -> Tensor:
-        """Return one set without padding, [size, d], for an integer; any other index applies to the padded tensor."""
+        """Return one set without padding, [size, d], for an integer. Any other index applies to the padded tensor."""
         plain = self.as_subclass(Tensor)
         is_integer = isinstance(index, SupportsIndex) and not isinstance(index, bool) and not getattr(index, "ndim", 0)
         return plain[index][: self.sizes[index]] if is_integer else plain[index]

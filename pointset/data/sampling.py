@@ -1,4 +1,4 @@
-"""Sample points on the surface of a mesh; a seed gives the same points on any machine.
+"""Sample points on the surface of a mesh. A seed gives the same points on any machine.
 
 Samplers: "uniform" draws points independently, with equal probability per area. "fps" (farthest-point sampling) and
 "poisson" (Poisson-disk sampling) choose n evenly spread points from a larger uniform draw. The points of "fps" are in

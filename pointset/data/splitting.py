@@ -1,4 +1,4 @@
-"""Divide shapes into training and held-out shapes; the shapes of a group stay on one side."""
+"""Divide shapes into training and held-out shapes. The shapes of a group stay on one side."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ VALIDATION_STREAM = 1
 def hold_out(
     groups: Sequence[Any], labels: Sequence[Any], order: Iterable[int], count: Callable[[int], int]
 ) -> set[Any]:
-    """Choose groups to hold out, class by class; every class keeps a group, even if groups span several classes.
+    """Choose groups to hold out, class by class. Every class keeps a group, even if groups span several classes.
 
     In each class, several groups are held out that together have at most `count` shapes, or one larger group.
 

@@ -17,7 +17,7 @@ LEAVE_OUT = 'leave them out with --on-error skip (in Python on_error="skip")'
 def in_kinds(reasons: Mapping[str, str]) -> str:
     """Join reasons (by shape name) into one text. Reasons that differ only in names, numbers and quotes are one kind.
 
-    Up to ten kinds are listed, each with its first reason, the number of further shapes and three names of these.
+    Up to ten kinds are listed, each with its first reason, the number of further shapes and the names of three.
     """
     kinds: dict[str, list[str]] = {}
     for name, reason in reasons.items():

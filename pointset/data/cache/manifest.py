@@ -54,7 +54,7 @@ class Source(msgspec.Struct, frozen=True):
         return cls(status.st_size, status.st_mtime_ns, hash_source(path))
 
     def is_current(self, path: Path) -> bool:
-        """Return True if the file has not changed; the content is read only if the size or the time differs."""
+        """Return True if the file has not changed. The content is read only if the size or the time differs."""
         try:
             status = path.stat()
             same = (status.st_size, status.st_mtime_ns) == (self.bytes, self.modified_ns)
