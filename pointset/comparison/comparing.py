@@ -46,7 +46,7 @@ def run_experiment(
 
     Args:
         experiment: the experiment to run.
-        out: folder for the runs and the results; finished runs in it are not repeated.
+        out: folder for the runs and the results; finished runs in this folder are not repeated.
         workers: number and kind of the worker processes.
         progress: show a progress bar.
         report: also write report.html and figures/.

@@ -1,4 +1,4 @@
-"""Description of an experiment: a task, models, seeds, and the protocol, the settings that all runs share."""
+"""Description of an experiment: a task, models, seeds, and the protocol (the settings that all runs share)."""
 
 import dataclasses
 import re
@@ -75,7 +75,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """The grid of models, set sizes and seeds on one task, and the settings of all runs; `of` makes experiments.
+    """The grid of models, set sizes and seeds on one task, and the settings of all runs. `of` makes experiments.
 
     Example:
         >>> from pointset.comparison import Experiment

@@ -127,7 +127,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Row:
-    """Results of one model at one set size over its seeds."""
+    """Results of one model at one set size, over all seeds."""
 
     model: str
     points: Size

@@ -187,7 +187,7 @@ class Ranking:
         return [*self.sentences(), *([self.method] if self.pairs else [])]
 
     def summary(self) -> str:
-        """Return a sentence about the best model and the significance of its differences, for a paper."""
+        """Return a sentence for a paper, about the best model and the significance of other models' differences."""
         best, pairs = self.rows[0], [self.pair(self.best, row.model) for row in self.rows[1:]]
         interval = self.metric.write_interval(best.interval)
         interval = f" ({100 * (1 - self.level):g} % confidence interval {interval})" if interval else ""
@@ -294,7 +294,7 @@ def rank_models(
 def compare_models(
     scores: Mapping[str, ndarray], level: float = SIGNIFICANCE_LEVEL, fixed: Collection[str] = ()
 ) -> list[Pair]:
-    """Compare all pairs of models, in the given order.
+    """Compare all pairs of models, in the order of `scores`.
 
     Args:
         scores: for each model, its scores [seeds, items]; all models have the same items. Scores are bool, True if the

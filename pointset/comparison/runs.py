@@ -118,7 +118,7 @@ class Run:
         return len(read_file(file).splitlines()) if file.exists() else 0
 
     def perform(self) -> Self:
-        """Train and test the model; a finished training is not repeated."""
+        """Train and test the model. A finished training is not repeated."""
         task, trial, start = self.experiment.task, self.trial, time.process_time()
         fitted = task.train(trial)
         if self.finished:

@@ -7,19 +7,19 @@ and b differ by d = mean(y[a]) - mean(y[b]). Seeds and items are both samples, s
 
 for S_a and S_b runs and I items. v is the variance of the means of a model's runs, w the variance over items of the
 difference between the models' means for an item, and e the residual mean square of seeds x items. The last term
-corrects for e, which v and w both contain. Var(d) is at least its part from seeds, v_a / S_a + v_b / S_b, and at least
-its part from items, w / I. d / sqrt(Var(d)) is compared with Student's t with Satterthwaite's degrees of freedom (Clark
+corrects for e, which v and w both contain. Var(d) is at least the part from seeds, v_a / S_a + v_b / S_b, and at least
+the part from items, w / I. d / sqrt(Var(d)) is compared with Student's t with Satterthwaite's degrees of freedom (Clark
 1973, "The language-as-fixed-effect fallacy"; Satterthwaite 1946; Brennan 2001, "Generalizability Theory", chapter 6).
 Each model has its own variance over seeds, so runs of different models need not be paired.
 
 With few runs, v can be too small by chance, and the test would find too many differences. So the part from seeds has
-the minimum degrees of freedom, min(S_a, S_b) - 1, and v is at least half of its median over all models. The p-values
-and intervals hold for all pairs jointly, by the studentised range of all models (Games and Howell 1976, "Pairwise
-multiple comparison procedures with unequal n's and/or variances"). In simulations with equally good models and equal
-numbers of seeds, at most 5 % of the tables have a significant difference (scripts/experiments/levels.py).
+the minimum degrees of freedom, min(S_a, S_b) - 1, and v is at least half of the median of v over all models. The
+p-values and intervals hold for all pairs jointly, by the studentised range of all models (Games and Howell 1976,
+"Pairwise multiple comparison procedures with unequal n's and/or variances"). In simulations with equally good models
+and equal numbers of seeds, at most 5 % of the tables have a significant difference (scripts/experiments/levels.py).
 
 A model that gives the same answers in all runs, or that is named as deterministic, has no variance over seeds. If only
-one model varies, the critical value is the mean of the critical values of both parts, weighted by their variances
+one model varies, the critical value is the mean of the critical values of the two parts, weighted by the variances
 (Cochran and Cox 1950, "Experimental Designs", section 4.14). This is conservative. Scores without items, one number for
 each run, are compared over seeds alone. A single run of a model that depends on its seed does not show how good the
 model is. Two such runs are compared by McNemar's test, but their models are not.

@@ -16,7 +16,7 @@ NOT_BRIEF = ("M mult-adds", "ms a set")
 NO_COST = "-"
 """Cell for a cost that this model does not have and other models have."""
 TEXT_COLUMNS = ("model", "against the best", "pair", "class")
-"""Headers of text columns, which are left-aligned; `is_words` accepts further headers."""
+"""Headers of text columns, which are left-aligned. `is_words` accepts further headers."""
 ColumnGroup = Literal["all", "metrics", "costs"]
 Table = list[dict[str, Any]]
 """Rows of a table. The keys of the first row are the header of the table."""

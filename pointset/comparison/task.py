@@ -110,7 +110,7 @@ class Task:
     name: str
     """Name in the file of an experiment, such as "max-regression"."""
     title: str
-    """Name of the data; captions begin with it."""
+    """Name of the data, with which captions begin."""
     sets: str = "sets"
     """Noun for the test sets, such as "shapes"."""
     metrics: Sequence[Metric]

@@ -135,9 +135,9 @@ def evaluate(model: nn.Module, data: PointSets, *, batch_size: int = 64) -> Eval
     """Evaluate a classifier on the fixed point sets of a dataset, on the device of the model.
 
     Args:
-        model: called as `model(points [B, n, d], mask) -> logits [B, classes]`; its training mode is restored.
-        data: the dataset; every shape is used once.
-        batch_size: shapes per forward pass; does not change the result beyond rounding.
+        model: called as `model(points [B, n, d], mask) -> logits [B, classes]`. The training mode is restored.
+        data: the dataset. Each shape is used once, with the same points in every call.
+        batch_size: number of shapes per forward pass, which only changes rounding errors.
 
     Returns:
         Logits and labels of every shape, with metrics.

@@ -1,8 +1,8 @@
 """Accuracy under corruptions, and on sets with fewer points than the training sets.
 
 Corruptions are defined for clouds in the unit sphere (mean at the origin, farthest point at distance 1), y up.
-`corrupted_sets` moves each point set of a dataset to the unit sphere, corrupts it, moves it back, and normalises it as
-the dataset's options say.
+`corrupted_sets` moves each fixed set of a dataset (the points of a shape in evaluation) to the unit sphere, corrupts
+it, moves it back, and normalises it as the dataset's options say.
 """
 
 import copy

@@ -169,7 +169,7 @@ def embed(model: nn.Module, sets: Any, *, batch_size: int = SETS_AT_ONCE) -> Flo
 
     Args:
         model: a model of the zoo; its device is used.
-        sets: `PointSets`, whose fixed subsets are embedded, or clouds as in `model.predict`.
+        sets: `PointSets`, whose fixed point sets are embedded, or clouds as in `model.predict`.
         batch_size: sets per forward pass.
 
     Returns:

@@ -40,7 +40,7 @@ class Symmetry:
     """The same deviation for sets with a repeated element. For an equivariant module, it includes differences between
     rows of equal elements."""
     padding: float | None
-    """Deviation between a set and the same set with masked rows at its end or among its elements, with small, large and
+    """Deviation between a set and the same set with masked rows at the end or among the elements, with small, large and
     NaN values. None if the module takes no mask."""
 
     def __repr__(self) -> str:

@@ -147,7 +147,7 @@ class Classification:
         return make_model(model, self.load("test", size), options, seed)
 
     def train(self, trial: Trial) -> Fitted:
-        """Train on the training split; the seed determines weights, shape order, subsets, augmentation and dropout."""
+        """Train on the training split. The seed determines weights, shape order, subsets, augmentation and dropout."""
         train = self.load("train", trial.size)
         model = make_model(trial.model, train, trial.options, trial.seed)
         return fit(model, train, trial.recipe, seed=trial.seed, run=trial.folder, progress=False)

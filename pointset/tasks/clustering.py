@@ -85,7 +85,7 @@ def draw_mixtures(sets: int, generator: torch.Generator) -> GaussianMixtures:
 
 
 def draw_elements(mixture: GaussianMixtures, size: int, generator: torch.Generator) -> Float[Tensor, "B n d"]:
-    """Draw n = `size` elements of each mixture."""
+    """Draw n = `size` elements from each mixture."""
     labels = torch.multinomial(mixture.log_proportions.exp(), size, replacement=True, generator=generator)
     rows = labels.unsqueeze(2).expand(-1, -1, mixture.means.shape[2])
     noise = torch.randn(rows.shape, generator=generator)
@@ -172,7 +172,7 @@ class Clustering(SetProblem):
 
 
 def head_of_one(width: int, dim: int) -> nn.Module:
-    """Return the head that maps one pooled row to all components."""
+    """Return the head that maps one pooled vector to all components."""
     return fully_connected(width, dim, dim, dim, COMPONENTS * COMPONENT_OUTPUTS)
 
 

@@ -162,7 +162,7 @@ class Counting(ImageProblem):
         return poisson_loss(output, batch.target["count"])
 
     def score(self, outputs: Sequence[Tensor], batches: Sequence[SetBatch]) -> Mapping[str, float]:
-        """Return accuracies of predictions and of modes, and the mean absolute error of the predictions."""
+        """Return the accuracies of rounded rates and of Poisson modes, and the mean absolute error of rounded rates."""
         counts = torch.cat([batch.target["count"] for batch in batches])
         rates = F.softplus(torch.cat([*outputs])[:, 0])
         predicted, modes = rates.round().long(), rates.floor().long()  # the mode of a Poisson distribution
@@ -209,7 +209,7 @@ class Anomaly(ImageProblem):
         return ElementScorer([self.embedding(dim, seed), *body.encoder], body.pool, head, PIXELS)
 
     def draw_sets(self, images: Images, count: int, generator: torch.Generator) -> SetBatch:
-        """Draw sets in random order. The target has the index of the anomaly and, for figures, the labels."""
+        """Draw sets of images in random order. The target has the index of the anomaly and, for figures, the labels."""
         common, other = torch.rand(count, CLASSES, generator=generator).topk(2, dim=1).indices.unbind(1)
         anomalies = torch.randint(0, MEMBERS + 1, (count,), generator=generator)
         is_anomaly = torch.arange(MEMBERS + 1) == anomalies[:, None]

@@ -99,7 +99,7 @@ def compare(
         data_options: options of the sets: an object, or a mapping of changes to the defaults ({"normalize": "none"}).
         model_options: options shared by all models: an object, or a mapping of changes to the defaults ({"dim": 32}).
         recipe: training recipe of all models: an object, or a mapping of changes to the defaults ({"epochs": 15}).
-        out: folder for the runs and the results; finished runs in it are not repeated.
+        out: folder for the runs and the results; finished runs in this folder are not repeated.
         workers: number of runs in parallel; default: the number of cores divided by the threads.
         scheduler: the address of a dask cluster that can access the same folders; default: this machine.
         threads: number of torch threads of each run. It is part of the protocol, as it can change rounding errors.

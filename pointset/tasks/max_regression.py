@@ -23,8 +23,8 @@ TEST_SETS = 1000
 class MaxRegression(SetProblem):
     """Predict the maximum of n numbers uniform in [0, 100], with n uniform in 1 ... 10. The loss is the absolute error.
 
-    All sets of a batch have the same size, as in the authors' notebook, so nothing is padded. There are 1,000
-    test sets of each size, so metrics do not depend on randomly drawn sizes.
+    All sets of a batch have the same size, as in the authors' notebook, so nothing is padded. There are 1,000 test
+    sets of each size, so metrics do not depend on randomly drawn sizes.
 
     Models follow table 1 of the paper's supplement, at width 64. The models with rFF are FC(64, ReLU) x 3, FC(64), then
     mean, sum or max, FC(64, ReLU), FC(1). "SAB + PMA" is SAB(64, 4 heads) x 2, PMA_1(64, 4 heads), FC(1). The notebook

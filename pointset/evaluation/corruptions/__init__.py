@@ -83,7 +83,7 @@ _MODELNET_C = (
     Corruption("drop_local", "dropout", (100, 200, 300, 400, 500), definitions.drop_local),
 )
 MODELNET40_C = tuple(each.name for each in _MODELNET40_C)
-"""The corruptions of ModelNet40-C except occlusion and lidar, with the names of its files."""
+"""The corruptions of ModelNet40-C except occlusion and lidar, named as the files of this benchmark."""
 CORRUPTIONS = {each.name: each for each in _MODELNET40_C + _MODELNET_C}
 """Every corruption by its name."""
 

@@ -104,7 +104,7 @@ def density_inc(points: Points, patches: int, generator: Generator) -> Tensor:
 
 
 def drop_global(points: Points, share: float, generator: Generator) -> Tensor:
-    """Remove a random subset of this share of the points; m = max(1, floor((1 - share) n)).
+    """Remove a random subset of this share of the points, so that m = max(1, floor((1 - share) n)) remain.
 
     Source: ModelNet-C, Drop Global. The share of severity 4, 0.625, is that of the authors' code. Their project page
     has 0.675.
@@ -116,8 +116,8 @@ def drop_global(points: Points, share: float, generator: Generator) -> Tensor:
 def drop_local(points: Points, dropped: int, generator: Generator) -> Tensor:
     """Remove patches (nearest-patch dropout). A patch is a random remaining point and its nearest neighbours.
 
-    Each cloud loses C patches, with C uniform on 1 ... 7. Of 1,024 points, `dropped` are removed. Each removed
-    point is assigned to a random patch. These assignments determine the sizes of the patches.
+    Each cloud loses C patches, with C uniform on 1 ... 7. Of 1,024 points, `dropped` are removed. Each removed point
+    is assigned to a random patch. These assignments determine the sizes of the patches.
 
     Source: ModelNet-C, Drop Local. C is as in the authors' code (the paper has 1 to 8).
     """
@@ -154,9 +154,9 @@ def shear(points: Points, amount: float, generator: Generator) -> Points:
 def free_form_distortion(points: Points, amount: float, generator: Generator) -> Points:
     """Bend clouds by 5 x 5 x 5 control points in [-1, 1]^3 (free-form deformation, Sederberg and Parry, SIGGRAPH 1986).
 
-    p' = p + 2 sum_ijk b_i(u) b_j(v) b_k(w) mu_ijk with (u, v, w) = (p + 1) / 2 and the Bernstein polynomials b_i(t) =
-    binomial(4, i) t^i (1 - t)^(4 - i). Every component of mu is uniform on [-amount, amount]. Its unit is the cube's
-    edge, hence the factor 2. Points outside the cube do not move.
+    A point p moves to p' = p + 2 sum_ijk b_i(u) b_j(v) b_k(w) mu_ijk with (u, v, w) = (p + 1) / 2 and the Bernstein
+    polynomials b_i(t) = binomial(4, i) t^i (1 - t)^(4 - i). Every component of mu is uniform on [-amount, amount]. Its
+    unit is the cube's edge, hence the factor 2. Points outside the cube do not move.
 
     Source: ModelNet40-C, distortion, which calls PyGeM's FFD (`pygem/ffd.py`).
     """
@@ -172,10 +172,10 @@ def radial_distortion(points: Points, distance: float, generator: Generator, roo
 
     Source: ModelNet40-C, `distortion_rbf` with `root` = sqrt (multi-quadratic) and `distortion_rbf_inv` with 1 / sqrt.
 
-    M(p) = p + q(p) + sum_i w_i phi(|p - c_i|), phi(r) = root(r^2 + radius^2), with q affine, such that M(c_i) = c_i +
-    distance (cos a_i sin g_i, sin a_i sin g_i, cos g_i), sum_i w_i = 0 and sum_i w_i c_i = 0. The angles a_i and g_i
-    are independent and uniform on [-pi, pi]. PyGeM (`pygem/rbf.py`) interpolates the positions of the control points
-    instead of their displacements, with the same result, because q reproduces the identity.
+    A point p moves to M(p) = p + q(p) + sum_i w_i phi(|p - c_i|), phi(r) = root(r^2 + radius^2), with q affine, such
+    that M(c_i) = c_i + distance (cos a_i sin g_i, sin a_i sin g_i, cos g_i), sum_i w_i = 0 and sum_i w_i c_i = 0. The
+    angles a_i and g_i are independent and uniform on [-pi, pi]. PyGeM (`pygem/rbf.py`) interpolates the positions of
+    the control points instead of their displacements, with the same result, because q reproduces the identity.
     """
     exact = points.double()  # the system's condition number is 3e4
     line = torch.linspace(-1, 1, _GRID, dtype=exact.dtype, device=exact.device)
@@ -230,7 +230,7 @@ def keep(points: Tensor, where: Tensor, count: int) -> Tensor:
 
 
 def same_share(count: int, of: int, n: int) -> int:
-    """Return count * n / of, rounded half up."""
+    """Return count * n / of, rounded to an integer (halves are rounded up)."""
     return (2 * count * n + of) // (2 * of)
 
 
@@ -258,7 +258,7 @@ def every(points: Tensor) -> Tensor:
 def some_of(among: Tensor, count: int, generator: Generator) -> Tensor:
     """Draw the indices of `count` random points of each cloud, int64 [B, count], in random order without repeats.
 
-    Every subset of the points at which `among` [B, n] is True is equally likely. Each cloud must have `count` of them.
+    Every subset of the points at which `among` [B, n] is True is equally likely. Each cloud needs `count` such points.
     """
     # The points with the largest uniform keys are a uniform subset; double precision makes ties negligible.
     keys = torch.rand(among.shape, generator=generator, device=generator.device, dtype=torch.float64)
