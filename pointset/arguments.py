@@ -28,7 +28,7 @@ ELSEWHERE = {
     "lr": ("learning_rate",),
     "early_stopping": ("patience",),
 }
-"""Names of options in other libraries, each with names for it in this package. The first known one is suggested."""
+"""Names of options in other libraries, each with its names here. Errors suggest the first one that a function knows."""
 
 
 def closest_spelling(key: object, known: Sequence[str]) -> str:

@@ -65,7 +65,7 @@ def configure_process(fixed_threads: bool) -> None:
 
 
 def end_at_signals(hint: str) -> None:
-    """End the process, with its workers, at SIGINT and SIGTERM. Print one line. Files are complete at any time."""
+    """At SIGINT and SIGTERM, print one line, and end the process and its workers. Files are complete at any time."""
 
     def end(number: int, _: object) -> None:
         with contextlib.suppress(OSError):  # stderr may be closed

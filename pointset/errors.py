@@ -13,9 +13,9 @@ from typing import Any
 NOT_OWN = (str(Path(__file__).parent), sysconfig.get_path("stdlib"), "site-packages", "dist-packages", "<frozen")
 """Parts of the paths of files that are not the user's code."""
 QUOTED = 80
-"""Default limit for the characters of a value in a message."""
+"""Default maximum number of characters of a value in a message."""
 REPEATED = 200
-"""Limit for the characters of a file's content, or of another library's error, in a message."""
+"""Maximum number of characters of a file's content, or of another library's error, in a message."""
 
 MARKUP = re.compile(r"[\\`*_\[\]<>|#&~$]")
 INSIDE = re.compile(r"(?<=\w)\\_(?=\w)")
@@ -58,7 +58,7 @@ def one_line(text: object, most: int | None = None) -> str:
 
     Args:
         text: text, or an error.
-        most: maximum number of characters; None keeps all.
+        most: maximum number of characters, or None to keep all.
     """
     line = escaped(" ".join(str(text).split()))
     return line if most is None or len(line) <= most else line[: most - 3] + "..."

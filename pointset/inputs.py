@@ -16,7 +16,7 @@ class InputError(PointsetError, ValueError):
 
 
 def require_model(model: Any) -> None:
-    """Raise an InputError unless `model` is a torch module, instead of, for example, the name of a model."""
+    """Raise an InputError unless `model` is a torch module. The name of a model is not enough."""
     if not isinstance(model, nn.Module):
         hint = f": make it with pointset.create_model({quoted(model)})" if isinstance(model, str) else ""
         hint = ": give its attribute model_" if hasattr(model, "model_") else hint
@@ -87,7 +87,7 @@ def require_unmasked(values: Any) -> None:
 
 
 def as_numbers(values: np.ndarray) -> Tensor:
-    """Copy an array of any byte order and strides to a tensor: of float32 for float16 and float32, else of float64."""
+    """Copy an array of any byte order and strides to a tensor. float16 and float32 give float32, others float64."""
     require_unmasked(values)
     single = values.dtype.kind == "f" and values.dtype.itemsize <= 4
     return torch.from_numpy(np.array(values, np.float32 if single else np.float64, order="C"))
@@ -100,7 +100,7 @@ def as_points(points: Any, width: int | Sequence[int], like: Tensor | None, shap
         points: tensor or array of any real type. The model's type must represent integers of a tensor exactly.
         width: allowed number of values per point, or several such numbers, the usual one first.
         like: parameter of the model. The result has its type and, for arrays, also its device. None keeps float types.
-        shape: expected shape for the message; {} is replaced by the width.
+        shape: expected shape for the message, in which {} is replaced by the width.
 
     Raises:
         InputError: the points have an unsupported type or shape, which the message contains.

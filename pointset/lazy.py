@@ -22,7 +22,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
 
 
 def _hint(package: str, name: str, names: list[str]) -> str:
-    """Return a hint for an unknown name: the package in which it is public, or similar names."""
+    """Return a hint for an unknown name: the package that has this name, or similar names."""
     root = import_module("pointset")
     packages = [f"pointset.{part}" for part in root.__all__ if find_spec(f"pointset.{part}")]
     places = {public: part for part in packages for public in getattr(import_module(part), "__all__", ())}

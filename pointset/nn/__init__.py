@@ -1,6 +1,6 @@
 """Building blocks of set networks: torch modules that are called with rows X [B, n, d] and a mask [B, n].
 
-The mask is True at real rows and False at padding; None means that all rows are real. Blocks, encoders, poolings,
+The mask is True at real rows and False at padding. None means that all rows are real. Blocks, encoders, poolings,
 scores, weights functions and norms are exported under their names.
 """
 

@@ -42,7 +42,7 @@ def attend(
     """Return A V and A = weights(score(Q, K)), such as softmax(Q K^T / sqrt(d)).
 
     Args:
-        Q, K, V: queries [B, h, n, c], or [1, h, n, c] if all sets share them; keys [B, h, m, c]; values [B, h, m, e].
+        Q, K, V: queries [B, h, n, c] (B is 1 if all sets share them), keys [B, h, m, c] and values [B, h, m, e].
         score: function of queries and keys that returns logits [B, h, n, m].
         weights: function of logits and mask that returns weights [B, h, n, m].
         mask: bool [B, m], True at real keys.
@@ -118,7 +118,7 @@ class Multihead(RowsModule):
     def attend(
         self, Q: Float[Tensor, "_ n d"], Y: Float[Tensor, "B m dim_key"], mask: Bool[Tensor, "B m"] | None = None
     ) -> Float[Tensor, "B n d"]:
-        """Return concat_j(A_j V_j) [B, n, d] for queries Q, without W^O. The result of an empty set Y is 0."""
+        """Return concat_j(A_j V_j) [B, n, d] for queries Q, without W^O. It is 0 if Y is empty."""
         kernel = choose_kernel(Q, Y, self.key, self.score, self.weights, self.record is not None, explicit)
         Y = zero_padded_rows(Y, mask)  # a weight 0 times a padded NaN is NaN
         K, V = Projection(Y, self.key), Projection(Y, self.value)

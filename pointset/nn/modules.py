@@ -113,7 +113,7 @@ class OneRowPool(Pooling):
         return pooled if mixed else pooled.to(Z.dtype)
 
     def pooled(self, Z: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None) -> Float[Tensor, "B 1 e"]:
-        """Return one pooled row per set. For an empty set, it must have finite gradients; `forward` then returns 0."""
+        """Return one pooled row per set, with finite gradients even for an empty set, whose row `forward` sets to 0."""
         raise NotImplementedError
 
 
@@ -141,7 +141,7 @@ class Encoder(nn.ModuleList, SetModule):
 
     @classmethod
     def build(cls, options: Any, inputs: int, pooling: Any, argument: Any = None) -> "Encoder":
-        """Build the encoder from the model's options, the inputs per point, the pooling and the argument."""
+        """Build the encoder from the model's options, inputs per point, the pooling, and the argument in its name."""
         constructor: Any = cls
         return constructor(inputs, options.dim, *() if argument is None else (argument,))
 

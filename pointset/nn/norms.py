@@ -1,6 +1,6 @@
 """Normalisations of sets of rows, by name: "layer", "set", "group", "instance", "batch", "none".
 
-They differ in which of the numbers [B, n, d] of a batch of sets share a mean and a variance:
+The norms differ in which numbers of a batch of sets [B, n, d] share a mean and a variance:
 
     layer      one row                                    [1, 1, d]
     set        all rows and features of a set             [1, n, d]
@@ -132,7 +132,7 @@ class InstanceNorm(SetNorm):
 class BatchNorm(nn.BatchNorm1d):
     """Normalisation of each feature over all real rows of the batch (arXiv 1502.03167), as in PointNet.
 
-    In evaluation mode, it uses the running mean and variance, so the result does not depend on the other sets of the
+    In evaluation mode, the running mean and variance are used, so the result does not depend on other sets of the
     batch. Without a mask, X may also be one vector per set, [B, d].
 
     Example:

@@ -33,7 +33,7 @@ class Entry:
     module: Any
     """Class of modules, a function for kind "baseline", and either of them for kind "weights"."""
     listed: str
-    """Name in `list_models`, such as `isab16`."""
+    """Name in the output of `list_models`, such as `isab16`."""
     export: bool = False
     """True if a weights function can be exported. Classes of other kinds have an attribute `export`."""
     digest: str = ""
@@ -86,7 +86,7 @@ class Builder:
 
     @property
     def has_maps(self) -> bool:
-        """True if there are attention maps. A baseline is built by a function and has none."""
+        """True if the modules have attention maps. A baseline, which a function builds, has none."""
         return any(getattr(member.entry.module, "maps", None) for member in self.members)
 
     def build(self, *values: Any) -> Any:

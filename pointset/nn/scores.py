@@ -50,7 +50,7 @@ class DotScore(Score):
 
     Args:
         dim: width d of the queries and keys of all heads.
-        options: heads h, scale, temperature and trained_temperature; see `AttentionOptions`.
+        options: `heads`, `scale`, `temperature` and `trained_temperature`; see `AttentionOptions`.
 
     Source:
         Vaswani et al., Attention is all you need (arXiv 1706.03762), section 3.2.1.
@@ -75,7 +75,7 @@ class DotScore(Score):
 
 
 class BilinearScore(DotScore):
-    """Multiplicative score: logits = s Q_j W_j^T K_j^T with W_j [c, c] trained, initially the identity.
+    """Multiplicative score: logits = s Q_j W_j^T K_j^T, where W_j [c, c] is trained and initially the identity.
 
     Queries [B, h, n, c] and keys [B, h, m, c] give logits [B, h, n, m].
 
@@ -154,7 +154,7 @@ class AdditiveScore(Score):
 
 
 def split_heads(X: Float[Tensor, "B n d"], heads: int) -> Float[Tensor, "B h n c"]:
-    """Split the columns by head."""
+    """Split the columns into the heads."""
     return X.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 

@@ -37,9 +37,9 @@ class Weights(nn.Module):
 
         u_1 = bound T / m,   u_(t+1) = max(0, u_t - a_t),
 
-    so the T weights of a key sum to at most u_1, its *fertility*: `bound` times the sum under uniform attention (after
-    Malaviya et al., arXiv 1805.08241, whose fertilities are numbers of words). As bound >= 1, the bounds of each row
-    sum to at least 1.
+    so the T weights of a key sum to at most u_1, its *fertility*: `bound` times the sum under uniform attention. (In
+    Malaviya et al., arXiv 1805.08241, fertilities are numbers of words.) As bound >= 1, the bounds of each row sum to
+    at least 1.
 
     Args:
         options: heads, `weights`, `bound`, `coverage` ("seeds": the queries of each head share the bound; "heads": the
@@ -105,14 +105,14 @@ class Weights(nn.Module):
 
 
 def _keys(logits: Tensor, keep: Tensor | None) -> Tensor:
-    """Return the number of real keys of each set, or 1 for an empty set, broadcastable to the logits."""
+    """Return the number of real keys of each set (1 for an empty set), broadcastable to the logits."""
     dtype = torch.promote_types(logits.dtype, torch.float32)  # bfloat16 is exact only up to 256
     keep = torch.ones_like(logits[:1, :1, :1], dtype=torch.bool) if keep is None else keep
     return keep.sum(dim=-1, keepdim=True).clamp(min=1).to(dtype)
 
 
 def function_of(weights: Weighting) -> Callable[..., Any]:
-    """Return the function for a registered name or a callable. Modules are copied, so that each block trains one."""
+    """Return the function for a registered name or a callable. Modules are copied for each block."""
     if isinstance(weights, str):
         registered = registry.REGISTERED.get(("weights", weights))
         if registered is None:

@@ -17,7 +17,7 @@ class NoEncoder(Encoder):
 
     Args:
         inputs: number of inputs per point.
-        dim: width of the linear layer; None to return the points.
+        dim: width of the linear layer, or None to return the points.
 
     Example:
         >>> pointset.nn.NoEncoder(3, 16)(torch.rand(2, 100, 3)).shape

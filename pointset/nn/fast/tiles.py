@@ -50,7 +50,7 @@ def whole_sets(sets: int, numbers: int) -> Iterator[slice]:
 
 
 def parts_of_sets(sets: int, length: int, width: int) -> Iterator[tuple[slice, slice]]:
-    """Yield tiles, as slices of the sets and of their rows in X [B n, d]. Sets larger than a tile are split."""
+    """Yield tiles, each as slices of the sets and of the rows of X [B n, d]. Sets larger than a tile are split."""
     most = max(1, tile_size() // width)
     for chosen in whole_sets(sets, length * width):
         first, last = chosen.start * length, chosen.stop * length

@@ -55,7 +55,7 @@ def write_plainly(
 def _write(
     X: Tensor, K: Tensor, V: Tensor, Wq: Tensor, bq: Tensor, W: Tensor, b: Tensor, *, keeps: bool, heads: int
 ) -> tuple[Tensor, ...]:
-    """Return O and, with `keeps`, also H and O [B n, d] and the weights [B n * h * m]."""
+    """Return O and, with `keeps`, what the backward pass needs: H, O [B n, d] and the weights [B n * h * m]."""
     (B, n), m, rows = X.shape[:2], K.shape[1], X.flatten(0, 1)
     O = rows.new_empty(B * n, len(W))  # noqa: E741  the papers' letter
     hidden, weights = (torch.empty_like(O), O.new_empty(B * n * heads * m)) if keeps else (O[:0], O[:0])

@@ -15,7 +15,7 @@ AGGREGATIONS = (
     *("attentional", "deepsets", "graphmultisettransformer", "max", "mean", "median", "min", "mul", "powermean"),
     *("quantile", "set2set", "settransformer", "softmax", "sort", "std", "sum", "var", "variancepreserving"),
 )
-"""Aggregations of sets. torch-geometric's others depend on the order of rows or on other sets of the batch."""
+"""Aggregations of sets. torch-geometric has others, which depend on the order of rows or other sets of the batch."""
 QUARTILES = [0.25, 0.5, 0.75]
 """Quantiles q that are exact in binary. torch-geometric adds q * (n - 1) to the row's index in the batch in float32, so
 the rounding error of a q such as 0.1 would depend on this index."""

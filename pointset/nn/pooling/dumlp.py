@@ -39,7 +39,7 @@ class NormedLayers(nn.Module):
 
 
 class DualMLP(nn.Module):
-    """A^T V [k, e], where A [n, k] is the softmax over rows of f(X), V [n, e] is g(X), and X [n, width] are rows.
+    """A^T V [k, e] for rows X [n, width], where A [n, k] is the softmax of f(X) over the rows, and V [n, e] is g(X).
 
     f and g are networks with the same hidden widths and a norm after every layer, including the last. An empty set
     gives zeros. Under mixed precision, the softmax and the sums are computed in float32.
@@ -49,7 +49,7 @@ class DualMLP(nn.Module):
         hidden: widths of the hidden layers, the same for f and g.
         k: number of attention maps over the rows.
         e: width of the values.
-        norm: norm after every linear layer; "batch" as published.
+        norm: norm after every linear layer, "batch" in the paper.
 
     Example:
         >>> pointset.nn.DualMLP(3, [8], k=4, e=16)(torch.rand(2, 100, 3)).shape
@@ -93,7 +93,7 @@ class DualMLPPool(DualMLP, Pooling):
         k: number of attention maps over the points.
         width: width of the rows.
         dim: width d of the widest hidden layer.
-        norm: norm after every layer; None means "batch", as published.
+        norm: norm after every layer. None means "batch", as in the paper.
 
     Source:
         Fei et al., DuMLP-Pin (AAAI 2022).

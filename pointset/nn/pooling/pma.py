@@ -1,4 +1,4 @@
-"""Pooling by multihead attention, with the layers around it (Lee et al., arXiv 1810.00825, eq. 11, 12 and 15)."""
+"""Pooling by multihead attention, with layers before and after it (Lee et al., arXiv 1810.00825, eq. 11, 12 and 15)."""
 
 from typing import Any, ClassVar
 

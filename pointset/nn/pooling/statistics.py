@@ -52,7 +52,7 @@ class MeanPool(Pooling):
 
 @register("pooling", "sum")
 class SumPool(Pooling):
-    """Sum of each feature; unlike the mean, it depends on the number of rows.
+    """Sum of each feature, which, unlike the mean, depends on the number of rows.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d], or zeros for an empty set.
 

@@ -24,13 +24,13 @@ def on_simplex(
 
     Args:
         z: scores of any floating type.
-        mask: True at real keys, broadcastable to z; None if all are real.
+        mask: True at real keys, broadcastable to z, or None if all keys are real.
         weigh: differentiable function of scores [..., n], and of bounds if there are any, that returns weights.
         upper: upper bounds of the weights, at least 0 and broadcastable to z, or None.
 
     Raises:
         InputError: a bound is negative, or the bounds of a row's real keys sum to less than 1. Compiled, exported or
-            transformed code does not check this. The weights of such a row are then its bounds.
+            transformed code does not check this. There, the weights of such a row are its bounds.
     """
     if z.shape[-1] == 0:
         return z.clone()
@@ -50,8 +50,8 @@ def leave_no_choice(u: Tensor) -> Tensor:
 def gradient_of_shares(p: Tensor, free: Tensor) -> Tensor:
     """Return the weights p [..., n]. Rows without a free weight get the gradient of p / sum(p).
 
-    A weight is free if it is neither 0 nor at its bound. With this gradient, a constant added to dL/dp of a row has no
-    effect, as in all other rows.
+    A weight is free if it is neither 0 nor at its bound. As in all other rows, adding a constant to dL/dp of such a row
+    then does not change its dL/dz.
     """
     total = p.sum(dim=-1, keepdim=True)
     scale = total.detach() / total.clamp(min=torch.finfo(p.dtype).tiny)

@@ -19,7 +19,7 @@ def softmax(
 
     Args:
         z: scores, finite at real keys.
-        mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
+        mask: True at real keys, broadcastable to z, or None if all are real. Padded keys get exactly 0, and a row without
             a real key is all 0.
         dim: the dimension of the keys.
 
@@ -44,7 +44,7 @@ def sparsemax(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = No
 
     Args:
         z: scores, finite at real keys. Those in half precision are converted to float32.
-        mask: True at real keys, broadcastable to z; None if all are real. Padded keys get exactly 0, and a row without
+        mask: True at real keys, broadcastable to z, or None if all are real. Padded keys get exactly 0, and a row without
             a real key is all 0.
 
     Returns:
