@@ -70,7 +70,7 @@ class Multihead(RowsModule):
     X [B, n, dim_query] and Y [B, m, dim_key], with the mask [B, m] of Y, give [B, n, dim].
 
     Args:
-        dim_query, dim_key, dim: widths of X, of Y and of the result; dim is a multiple of the number of heads.
+        dim_query, dim_key, dim: widths of X, of Y and of the result, which is a multiple of the number of heads.
         options: heads, form, score, weights, ...; see `AttentionOptions`.
         changes: keyword arguments that replace fields of `options`.
 

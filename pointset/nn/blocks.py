@@ -118,7 +118,7 @@ class SAB(RowsModule):
     X [B, n, dim_in] with a mask [B, n] (True at real rows) gives [B, n, dim].
 
     Args:
-        dim_in, dim: widths of X and of the result; dim is a multiple of the number of heads.
+        dim_in, dim: widths of X and of the result, which is a multiple of the number of heads.
         options, changes: see `MAB`.
 
     Source:
@@ -152,7 +152,7 @@ class ISAB(RowsModule):
     X [B, n, dim_in] with a mask [B, n] (True at real rows) gives [B, n, dim].
 
     Args:
-        dim_in, dim: widths of X and of the result; dim is a multiple of the number of heads.
+        dim_in, dim: widths of X and of the result, which is a multiple of the number of heads.
         inducing: number m of inducing points.
         initial: initial values of I; see `ModelOptions`.
         options, changes: see `MAB`.

@@ -1,6 +1,6 @@
 """PointNet and DGCNN, built from torch-geometric's layers.
 
-Both concatenate the real rows of all sets, so padding changes neither results nor batch statistics. An exported
+Both models concatenate the real rows of all sets, so padding changes neither results nor batch statistics. An exported
 PointNet keeps padded rows until the maximum, which ignores them. DGCNN, whose graph depends on the points, is not
 exported.
 """
@@ -29,7 +29,7 @@ class PointNet(WholeModel):
     X [B, n, inputs] with a mask [B, n] (True at real points) gives logits [B, classes].
 
     Args:
-        inputs, classes: number of inputs per point, and of logits.
+        inputs, classes: numbers of inputs per point and of logits.
         dropout: rate of the dropout before the last layer.
 
     Source:
@@ -71,7 +71,7 @@ class DGCNN(WholeModel):
     X [B, n, inputs] with a mask [B, n] (True at real points) gives logits [B, classes].
 
     Args:
-        inputs, classes: number of inputs per point, and of logits.
+        inputs, classes: numbers of inputs per point and of logits.
         dropout: rate of the dropout before each of the last two layers.
         neighbours: number k of neighbours.
 

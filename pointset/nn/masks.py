@@ -12,7 +12,7 @@ from torch import Tensor
 
 Mask = Bool[Tensor, "B n"]
 PADDING_MASKS = ("key_padding_mask", "src_key_padding_mask", "padding_mask")
-"""Names of masks in torch, which are True at padded rows. The masks of this package are True at real rows."""
+"""Names of torch's masks that are True at padded rows. The masks of this package are True at real rows."""
 Statistic = Literal["max", "mean"]
 
 

@@ -156,7 +156,7 @@ class BatchNorm(nn.BatchNorm1d):
         return X if self.training and len(X) < 2 else super().forward(X)
 
     def folded_into(self, linear: nn.Linear) -> tuple[Float[Tensor, "d d_in"], Float[Tensor, " d"]]:
-        """Return W and b of `linear`, which has no bias, merged with this norm in evaluation mode."""
+        """Return W and b of a layer that applies `linear`, which has no bias, and then this norm in evaluation mode."""
         assert self.running_mean is not None
         assert self.running_var is not None
         scale = self.weight * torch.rsqrt(self.running_var + self.eps)

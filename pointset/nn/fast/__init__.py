@@ -1,1 +1,1 @@
-"""Faster computations of the same results: absorbed projections, and tiles that fit the processor's cache."""
+"""Faster computations with the same results: absorbed projections, and tiles that fit the processor's cache."""

@@ -32,7 +32,7 @@ of rows Y. Padded rows of Y must be 0. The results of empty sets are not defined
 def choose_kernel(
     Q: Tensor, Y: Tensor, key: nn.Linear, score: Score, weights: Any, records: bool, explicit: Kernel
 ) -> Kernel:
-    """Return the fastest function for queries Q, rows Y and their layer `key` to keys: `explicit` or a faster one."""
+    """Return the fastest function for queries Q, rows Y and the layer `key` from rows to keys, or else `explicit`."""
     plain = is_plain(score, weights) and not records
     may_absorb = isinstance(score, DotScore) and weights.sum_to_one
     B, n, m = _known(Y.shape[0], 1), _known(Q.shape[1], ANY_SIZE), _known(Y.shape[1], ANY_SIZE)

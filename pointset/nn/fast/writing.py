@@ -1,4 +1,4 @@
-"""A whole MAB tile by tile, of form "reference" (see `blocks`) without norms. The rows of each set attend to few keys.
+"""Tile by tile, a whole MAB of form "reference" (see `blocks`) without norms, whose rows X attend to few keys.
 
     H = Q + concat_j(softmax(Q_j K_j^T) V_j),  Q = X W^Q + b^Q;   O = H + ReLU(H W + b)
 

@@ -15,7 +15,7 @@ from pointset.nn.simplex.unbounded import softmax
 
 @register("pooling", "asp")
 class AttentiveStatisticsPool(OneRowPool):
-    """The d means and then the d standard deviations of the features, with attention weights on the rows.
+    """The d means and then the d standard deviations of the features, under attention weights on the rows.
 
     The weights are a = softmax over the rows of v^T ReLU(W x + b), with d / 2 hidden units. The mean is m = sum_i a_i
     x_i. The deviation is sqrt(sum_i a_i (x_i - m)^2 + 10^-6), where 10^-6 keeps the root differentiable. The constant

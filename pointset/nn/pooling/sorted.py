@@ -16,7 +16,7 @@ class SortedPool(OneRowPool):
     """
 
     def features(self, Z: Float[Tensor, "B n d"]) -> Float[Tensor, "B n f"]:
-        """Return the features of each row to sort."""
+        """Return the features of each row, to be sorted."""
         return Z
 
     def weights(self) -> Float[Tensor, "f k"]:

@@ -19,8 +19,8 @@ def softmax(
 
     Args:
         z: scores, finite at real keys.
-        mask: True at real keys, broadcastable to z, or None if all are real. Padded keys get exactly 0, and a row without
-            a real key is all 0.
+        mask: True at real keys, broadcastable to z, or None if all are real. Padded keys get exactly 0, and a row
+            without a real key is all 0.
         dim: the dimension of the keys.
 
     Returns:
@@ -44,8 +44,8 @@ def sparsemax(z: Float[Tensor, "*rows n"], mask: Bool[Tensor, "..."] | None = No
 
     Args:
         z: scores, finite at real keys. Those in half precision are converted to float32.
-        mask: True at real keys, broadcastable to z, or None if all are real. Padded keys get exactly 0, and a row without
-            a real key is all 0.
+        mask: True at real keys, broadcastable to z, or None if all are real. Padded keys get exactly 0, and a row
+            without a real key is all 0.
 
     Returns:
         The weights, in the shape of z.
