@@ -18,7 +18,7 @@ NEIGHBOURS = 6
 """Number of nearest neighbours in feature space with which each shape is compared."""
 RATIO = 0.8
 """Maximum ratio of the distances from a near-duplicate to its nearest and its second nearest shape (Lowe, *Distinctive
-image features from scale-invariant keypoints*, 2004). Without it, different shapes in dense classes would count."""
+image features from scale-invariant keypoints*, 2004). Without it, similar shapes would be near-duplicates."""
 SAME_POINT = 2e-4
 """Maximum distance of one point in two files of a shape, relative to the extent: text may have only four digits."""
 
@@ -68,7 +68,7 @@ def _corners(shapes: Shapes, row: int) -> NDArray[np.floating[Any]]:
 
 
 def _same_points(one: NDArray[np.floating[Any]], other: NDArray[np.floating[Any]]) -> bool:
-    """Return True if each point of `one` [n, 3] is at a point of `other` [m, 3], and conversely."""
+    """Return True if each point of `one` [n, 3] is at a point of `other` [m, 3], and vice versa."""
     least = SAME_POINT * np.ptp(one, axis=0).max()
     if max(np.abs(end(one, axis=0) - end(other, axis=0)).max() for end in (np.min, np.max)) > least:
         return False  # decides most pairs quickly

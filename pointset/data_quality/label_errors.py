@@ -32,7 +32,7 @@ def check_labels(shapes: Shapes, features: Features, duplicates: Sequence[tuple[
 
     Errors are ranked by the probability of the label in the data (self-confidence; Kuan and Mueller, *Model-agnostic
     label quality scoring to detect real-world label errors*, 2022). The probabilities of a shape come from a classifier
-    that was fitted without the shape, its duplicates and its group, inferred from file names. If duplicates join all
+    that was fitted without the shape, its duplicates and its group (inferred from file names). If duplicates join all
     groups of a class, file names are ignored.
     """
     labels = shapes.labels

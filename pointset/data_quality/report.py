@@ -29,7 +29,7 @@ class Finding:
     file: str
     """Path relative to the dataset."""
     true_class: str
-    """The class of its label."""
+    """The class of the label."""
     split: str
     """"train" or "test"."""
     place: str
@@ -39,7 +39,7 @@ class Finding:
     note: str
     """One sentence for the table."""
     other: str = ""
-    """The file that it duplicates."""
+    """The file that `file` duplicates."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Check:
         return [finding for finding in self.findings if finding.place == place]
 
     def save(self, path: str | Path) -> Path:
-        """Write the findings as a table (*.csv) for the option `without`. Delete the rows of files that you keep."""
+        """Write the findings as a table (*.csv) for `without`. Delete the rows of files that you want to keep."""
         columns = ("file", "true_class", "split", "kind", "other", "note")
         rows = [{name: getattr(finding, name) for name in columns} for finding in self.findings]
         text = as_csv(rows) if rows else ",".join(columns) + "\n"

@@ -47,14 +47,14 @@ def full_disk_reported(path: Path) -> Iterator[None]:
 
 
 def check_writable(path: Path) -> None:
-    """Raise a PointsetError if a path is a folder, or its folder does not exist; called before slow work starts."""
+    """Raise a PointsetError if a path is a folder, or its folder does not exist. Called before slow work starts."""
     missing = FileNotFoundError(errno.ENOENT, f"the folder {path.parent} does not exist")
     if _is_folder(path) or not _is_folder(path.parent):
         raise PointsetError(f"{path} cannot be written: {why_not(path, missing)}")
 
 
 def check_folder_path(path: Path) -> None:
-    """Raise a PointsetError if a path is not a folder and cannot become one; called before slow work starts."""
+    """Raise a PointsetError if a path is not a folder and cannot become one. Called before slow work starts."""
     above = next(folder for folder in (path.absolute(), *path.absolute().parents) if os.path.lexists(folder))
     if not above.is_dir():
         raise PointsetError(f"{path} cannot be used ({above} is a file, not a folder): use another path")
@@ -63,7 +63,7 @@ def check_folder_path(path: Path) -> None:
 
 
 def checked_suffix(path: str | Path, suffixes: Sequence[str], what: str) -> Path:
-    """Return the path; a PointsetError if it has none of the suffixes."""
+    """Return the path; raise a PointsetError if it has none of the suffixes."""
     path = Path(path)
     if path.suffix.lower() not in suffixes:
         raise PointsetError(f"{path}: the name of {what} must end in {' or '.join(suffixes)}")
@@ -117,7 +117,7 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def locked(file: Path, busy: str = "") -> Iterator[None]:
-    """Hold a lock on `file` inside this block; the folder of the file is made if needed.
+    """Hold a lock on `file` inside this block; the folder of the file is created if needed.
 
     If another process holds the lock, raise a PointsetError with the text `busy`, or wait if `busy` is empty.
     """

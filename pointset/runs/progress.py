@@ -53,7 +53,7 @@ def progress_bar(
     leave: bool = True,
     scaled: bool = False,
 ) -> Any:
-    """Return a tqdm bar on stderr for `total` units; in a notebook it shows nothing."""
+    """Return a tqdm bar on stderr for `total` units. In a notebook, the bar is not shown."""
     options: dict[str, Any] = {}
     if not on_terminal():
         show = show and not hasattr(builtins, "__IPYTHON__")

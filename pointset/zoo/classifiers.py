@@ -119,7 +119,7 @@ class Classifier(nn.Module):
 
         Clouds may have any unit and position. `prepare` is applied to each cloud, so a cloud has the same prediction as
         a file with its points. Clouds that are already normalised, such as those of `PointSets`, do not change. The
-        model predicts in evaluation mode; afterwards its mode is restored.
+        model predicts in evaluation mode. Afterwards, the former mode is restored.
 
         Args:
             points: one cloud [n, inputs], a batch [B, n, inputs], or a list of B clouds [n_i, inputs]: arrays or
@@ -175,8 +175,8 @@ class Classifier(nn.Module):
 
         Returns:
             A dict for each shape: "name" (for a file, its path), "class", "probability" of the class, and
-            "low_confidence": True if the shape may be of none of the classes, or not in the pose of the training
-            shapes.
+            "low_confidence": True if the shape may belong to none of the classes, or be in another pose than the
+            training shapes.
 
         Example:
             >>> pointset.load_model("isab16-pma.modelnet40-1024").classify(X[:1])[0].keys()
@@ -202,7 +202,7 @@ class Classifier(nn.Module):
 
 
 class SetClassifier(Classifier):
-    """logits = head(pool(encoder(X))): invariant to the order of the points, for sets of any size.
+    """A classifier, logits = head(pool(encoder(X))), that is invariant to the order of points, for sets of any size.
 
     Attributes:
         encoder: permutation-equivariant modules, called in turn as `module(X, mask)`, which return one vector per
@@ -282,7 +282,7 @@ def ranked(logits: Float[Tensor, "B classes"]) -> Float[Tensor, "B classes"]:
     """Return logits of ordered classes. The index of the largest logit is the number of thresholds with logits t_k > 0.
 
     The logits of the thresholds, t_k = z_k - z_(k - 1), are sorted in descending order. The logit of class c is the sum
-    of the c largest t_k, which grows as long as they are positive.
+    of the c largest t_k. The sum grows with c as long as the t_k are positive.
     """
     steps = logits.diff(dim=1).sort(dim=1, descending=True).values.cumsum(dim=1)
     return torch.cat([torch.zeros_like(logits[:, :1]), steps], dim=1)

@@ -219,7 +219,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], source: str) -
 
 
 def set_preparation(model: nn.Module, classes: Sequence[str], preparation: Preparation) -> None:
-    """Set the preparation of a model to that of its training sets, and for a zoo model also the classes."""
+    """Set the preparation of a model to that of its training sets, and set the classes of a model of the zoo."""
     if not isinstance(model, Classifier):
         model.preparation = preparation  # type: ignore[assignment]
     else:

@@ -110,7 +110,7 @@ class ModelOptions(Checked):
 
     @classmethod
     def flat_fields(cls) -> list[Field[Any]]:
-        """Return the fields of `AttentionOptions` and all other fields except `attention`, as for flags."""
+        """Return the fields of `AttentionOptions` and all other fields except `attention`: one field per flag."""
         return [*fields(AttentionOptions), *(field for field in fields(cls) if field.name != "attention")]
 
     @classmethod

@@ -5,13 +5,14 @@ x of its last layer is then far from the inputs for training shapes. The distanc
 distance of x to the nearest class mean m_c, with one covariance for all classes (Lee et al., arXiv 1807.03888, but for
 the last layer only and without perturbed inputs). The covariance is s^2 I plus a matrix of low rank, as in
 probabilistic principal component analysis (Tipping and Bishop 1999), so the statistics of a model take less than 100
-kB:
+kB. The squared distance is
 
     d^2(x) = min_c |x - m_c|^2 - |W^T (x - m_c)|^2, divided by its median over held-out training shapes
 
 The columns of W [width, k] are orthogonal and shorter than 1: they are the directions in which training shapes of a
 class differ. A prediction has low confidence if its probability is less than 50 % times max(1, d). This includes every
-prediction with d > 2. scripts/experiments/out_of_distribution.py computes the statistics and measures what they detect.
+prediction with d > 2. scripts/experiments/out_of_distribution.py computes the statistics and measures which shapes are
+detected.
 """
 
 from dataclasses import dataclass

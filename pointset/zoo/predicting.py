@@ -37,7 +37,7 @@ Clouds = Any
 """An array or a tensor [n, d] or [B, n, d]; a list or an object array of B clouds [n_i, d]; an argument of
 `pointset.data.prepare`, such as the path of a file, or a list of these; or `PointSets`."""
 Sets = PointSets | Iterable[tuple[Any, ...]]
-"""`PointSets`, of which the subsets of points for evaluation are used; or batches of prepared sets: tuples of points
+"""`PointSets` (with a fixed subset of the points of each cloud), or batches of prepared sets: tuples of points
 [b, n, d], a mask and any further elements."""
 
 

@@ -40,8 +40,8 @@ def register_pooling(name: str, *, listed: str = "") -> Callable[[T], T]:
         listed: the name in `list_models`; required if the number is required.
 
     Returns:
-        A decorator for a subclass of `pointset.nn.Pooling`, which returns the class. The constructor is called with the
-        number in the name. If a class needs more, give it a classmethod `build(options, width)`, which is called with
+        A decorator that returns the decorated subclass of `pointset.nn.Pooling`. The constructor is called with the
+        number in the name. If a class needs more arguments, give it a classmethod `build(options, width)`, called with
         the options of the model and the width of the encoded vectors. Class attributes such as `export = True` describe
         what the pooling supports; see `pointset.nn.Pooling`.
 
@@ -76,9 +76,9 @@ def register_encoder(name: str, *, listed: str = "") -> Callable[[T], T]:
         name, listed: see `register_pooling`.
 
     Returns:
-        A decorator for a subclass of `pointset.nn.Encoder`, which returns the class. The constructor is called with the
-        number of inputs per point, the width of the encoded vectors, and the number in the name. If a class needs more,
-        give it a classmethod `build(options, inputs, pooling)`.
+        A decorator that returns the decorated subclass of `pointset.nn.Encoder`. The constructor is called with the
+        number of inputs per point, the width of the encoded vectors, and the number in the name. If a class needs more
+        arguments, give it a classmethod `build(options, inputs, pooling)`.
 
     Raises:
         PointsetError: the name is taken, or the class is not an encoder.
@@ -109,8 +109,8 @@ def register_weights(name: str, *, export: bool = False) -> Callable[[T], T]:
         export: True if the function consists of tensor operations that do not depend on sizes.
 
     Returns:
-        A decorator for a function or a class of torch modules, which returns the function or class. A class is built
-        without arguments, once for each block, and may have parameters.
+        A decorator that returns the decorated function or class of torch modules. A class is built without arguments
+        once per block, and may have parameters.
 
     Raises:
         PointsetError: the name is taken, or the decorated object is neither a function nor a class of torch modules.

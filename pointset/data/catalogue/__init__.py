@@ -1,1 +1,1 @@
-"""Find and read datasets: cards, folders, published file layouts and downloads."""
+"""Find and read datasets: cards, folders, published layouts and downloads."""

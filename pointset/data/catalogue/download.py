@@ -69,9 +69,10 @@ def download(card: Card, archive: Path, *, progress: bool = True) -> Path:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack an archive, or only its folder of this name if it has one, to `folder`. After an error, no file is left.
+    """Unpack an archive to `folder`. If the archive has a folder of this name, only that folder is unpacked.
 
-    zipfile and tarfile refuse or ignore devices, and also paths and links that lead out of the folder.
+    After an error, no file is left. zipfile and tarfile refuse or ignore devices, and paths and links out of the
+    folder.
     """
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)

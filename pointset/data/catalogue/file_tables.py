@@ -69,7 +69,7 @@ def rows_by_file(
 ) -> dict[str, Cells]:
     """Read a table, and return the cells of each file that has a row.
 
-    A row names a file by its path or, if that is unique, by its name alone. Paths are relative to the folder, to its
+    A row names a file by path or, if the name is unique, by name alone. Paths are relative to the folder, to its
     parent folder or to the folder of the table. The suffix may be missing, and slashes may be backslashes. Without a
     header, the first column is the file and the second is `wanted`.
 
@@ -124,7 +124,7 @@ def rows_by_file(
 
 
 def matcher(folder: Path, table_folder: Path, names: Iterable[str]) -> Callable[[str], str | None]:
-    """Return a function that maps the cell of a table to the file that it names, or to None."""
+    """Return a function that maps a cell of a table to the file that the cell names, or to None."""
     of_key: dict[str, str | None] = {}
     exact = {*names}
     for name in exact:
@@ -161,7 +161,7 @@ def keep_labeled(tree: FileTree, labels: str) -> dict[str, Cells]:
 
 
 def saved_frame(frame: Any, folder: Path) -> str:
-    """Write a pandas DataFrame to a CSV file in a folder, named by a hash of its content, and return its path."""
+    """Write a pandas DataFrame to a CSV file in a folder, and return its path. The name is a hash of the content."""
     text = frame.to_csv(index=False)
     path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.csv"
     folder.mkdir(parents=True, exist_ok=True)

@@ -249,7 +249,7 @@ def _by_folders(tree: FileTree) -> _Assignment:
 
 
 def _layout_of(tree: FileTree) -> str:
-    """Return the layout of a folder; raise a PointsetError if it is unknown, or if shapes are nested too deeply.
+    """Return the layout of a folder; raise a PointsetError for an unknown one, or if shapes are nested too deeply.
 
     A folder in a class is an object (class/object/file) unless it is named like a split. A warning lists empty classes.
     """

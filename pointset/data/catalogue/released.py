@@ -1,8 +1,8 @@
 """Read datasets in their authors' file layouts: ModelNet40's HDF5 files, ScanObjectNN and ModelNet40-C.
 
 The folder of ModelNet40 holds `shape_names.txt` (one class per line), the lists `train_files.txt` and `test_files.txt`,
-and the HDF5 files in these lists, each with `data` float [N, P, 3] and `label` [N, 1]. Of the paths in the lists, which
-are those on the authors' machine, only the file names are used.
+and the HDF5 files in these lists, each with `data` float [N, P, 3] and `label` [N, 1]. The lists have paths on the
+authors' machine, of which only the file names are used.
 """
 
 import warnings
@@ -93,7 +93,7 @@ def released_labels(folder: Path, split: str, variant: str | None = None) -> NDA
 
 
 def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[list[str], dict[Path, str]]:
-    """Return the classes and, by file of one split and variant, the first part of the names of its shapes."""
+    """Return the classes, and for each file of one split and variant the beginning of the names of its shapes."""
     if (release := _release(folder)) != "modelnet40-hdf5":
         variant, path = _file_of_variant(folder, split, variant, load_card(release))
         return list(load_card(release).classes), {path: f"{variant}/{path.stem}" if path.suffix == ".h5" else "test"}
@@ -108,7 +108,7 @@ def _classes_and_files(folder: Path, split: str, variant: str | None) -> tuple[l
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the lines of a list of classes or files; raise a PointsetError if there are none."""
+    """Return the lines of a list of classes or files; raise a PointsetError if there is no line."""
     text = read_text(path, "unpack the release again").removeprefix("\ufeff")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:

@@ -33,7 +33,7 @@ class FileTree:
     folders: list[str] = field(default_factory=list)
     """Subfolders, including those without shapes."""
     beside: dict[str, Path] = field(default_factory=dict)
-    """Text files and arrays in the folder itself, which may be clouds, tables or lists."""
+    """Text files and arrays at the top of the folder; they may be clouds, tables or lists."""
     notes: list[tuple[str, Path]] = field(default_factory=list)
     """The reason and the path of each skipped file or folder."""
 

@@ -1,4 +1,4 @@
-"""Split the shapes of a folder by the names of its folders, by lists of files, or by a hash of the names."""
+"""Split the shapes of a folder by the names of subfolders, by lists of files, or by a hash of file names."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Point clouds as arrays, checks of their content, and the names of the columns in their files."""
+"""Point clouds as arrays, checks of these arrays, and the names of columns in files."""
 
 import re
 import warnings
@@ -102,7 +102,7 @@ def in_float32(numbers: np.ndarray, kind: type[PointsetError] = CloudError) -> n
 
 
 def require_finite(columns: np.ndarray) -> None:
-    """Raise a CloudError for the first row with a number that is not finite."""
+    """Raise a CloudError for the first point with a number that is not finite."""
     finite = np.isfinite(columns).all(axis=1)
     if not finite.all():
         row = int(np.argmin(finite))
@@ -173,7 +173,7 @@ def usual_name(name: str) -> str:
 
 
 def named_columns(names: Sequence[str], columns: Iterable[np.ndarray]) -> Columns:
-    """Return the columns by their `usual_name`, from the names in a header; x, y and z must be among them."""
+    """Return the columns by the `usual_name` of their names in a header. The names must include x, y and z."""
     usual = [usual_name(name) for name in names]
     if twice := next((name for name in usual if usual.count(name) > 1), None):
         raise PointsetError(f"has two columns called {quoted(twice)}: the name is ambiguous")

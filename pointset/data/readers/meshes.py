@@ -14,7 +14,7 @@ import numpy as np
 from pointset.errors import PointsetError
 
 CORNER_TOLERANCE = 1e-6
-"""Tolerated rounding error of a corner, relative to the size of the polygon: that of numbers with six digits."""
+"""Tolerated rounding error of a corner, relative to the size of the polygon. Files may have six digits."""
 
 
 class MeshError(PointsetError, ValueError):
@@ -86,8 +86,8 @@ def cut_polygons(vertices: np.ndarray, corners: np.ndarray, sizes: np.ndarray) -
 
     `corners` are the concatenated vertex indices of the polygons, `sizes` their numbers of corners, at least 3.
     Polygons become fans from their first corners. Concave polygons whose fan reaches outside are cut by ear clipping. A
-    flat polygon for which ear clipping fails crosses itself, and gets no triangle. If it fails for a polygon that is
-    not flat, the fan is kept, because it uses every corner.
+    flat polygon for which ear clipping fails crosses itself, and gets no triangle. If ear clipping fails for a polygon
+    that is not flat, the fan is kept, because a fan uses every corner.
     """
     polygons = np.repeat(np.arange(len(sizes)), sizes - 2)
     if (sizes == 3).all():
@@ -124,7 +124,7 @@ def _find_folded(fans: np.ndarray, polygons: np.ndarray) -> np.ndarray:
 
 
 def _cut_concave(points: np.ndarray) -> np.ndarray | None:
-    """Return triangles [m, 3] of a polygon [n, 3]; m is 0 if it is flat and crosses itself. None means a fan."""
+    """Return triangles [m, 3] of a polygon [n, 3], m = 0 if a flat polygon crosses itself, or None to use the fan."""
     length, _, height = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
     is_flat = height <= CORNER_TOLERANCE * length
     with np.errstate(all="ignore"):  # a polygon whose corners are on a line has no normal

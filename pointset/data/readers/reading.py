@@ -93,8 +93,8 @@ def read_cloud(path: str | Path, *, normals: bool = False, features: Sequence[st
             or the name of a field, or of an array [n] or [n, f] in an `.npz` file.
 
     Returns:
-        Points [n, 3] in the file's units and axes, with the requested normals and features. If they are far from the
-        origin (UTM), `corner` is subtracted in float64 before they are rounded to float32.
+        Points [n, 3] in the file's units and axes, with the requested normals and features. If the points are far from
+        the origin (UTM), `corner` is subtracted in float64 before rounding to float32.
 
     Warns:
         UserWarning: points without a position (NaN) are left out, or the columns x, y and z are guessed.
@@ -138,7 +138,7 @@ def _read(path: Path, suffixes: Set[str], normals: bool = False, features: Seque
 
 
 def _checked(mesh: Mesh) -> Mesh:
-    """Return a mesh; if it is far from the origin, it is moved there. Raise a MeshError if no face has an area."""
+    """Return a mesh, moved to the origin if it is far from there. Raise a MeshError if no face has an area."""
     if not any(_have_area(mesh.vertices[faces]) for faces in (mesh.faces[:1024], mesh.faces)):  # a few often suffice
         raise MeshError(f"has no area: every face is degenerate, {len(mesh.faces):,} in all")
     corner = far_corner(mesh.vertices.min(axis=0), mesh.vertices.max(axis=0))

@@ -61,7 +61,7 @@ def read_scene(path: Path, features: Sequence[str] = ()) -> Mesh:
 
 
 def _readable(document: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the JSON of a glTF, changed so that trimesh reads it correctly. Refuse what it would still misread."""
+    """Return glTF's JSON, changed so that trimesh reads it correctly. Refuse files that trimesh would still misread."""
     accessors, nodes, meshes = (document.get(key, []) for key in ("accessors", "nodes", "meshes"))
     primitives = [primitive for mesh in meshes for primitive in mesh["primitives"]]
     modes = [primitive.get("mode", _TRIANGLES) for primitive in primitives]
@@ -114,7 +114,7 @@ def _move_scales_to_nodes(document: dict[str, Any]) -> None:
 def read_dae(path: Path, features: Sequence[str] = ()) -> Mesh:
     """Return the mesh of all polygons in the scene of a DAE file, with the upward axis that the file states.
 
-    A part with a skin has its bind pose. Lines, and parts that cannot be read, are left out with a warning.
+    A part with a skin is read in its bind pose. Lines, and parts that cannot be read, are left out with a warning.
     """
     import collada  # an optional dependency
 

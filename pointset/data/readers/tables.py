@@ -1,7 +1,7 @@
 """Read points from .npy and .npz files, and from text: .xyz, .txt, .csv, .pts and others.
 
 Each line of text is a point. The names of the columns or the number of points may come first. Numbers are separated by
-blanks, commas or semicolons; a comma is never a decimal point.
+blanks, commas or semicolons. A comma is never a decimal point.
 """
 
 import csv

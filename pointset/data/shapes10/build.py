@@ -36,7 +36,7 @@ def make_shape(kind: str, split: str, number: int, seed: int = 0) -> Mesh:
         seed: random seed; 0 gives the shapes of the dataset.
 
     Returns:
-        The mesh; Z is up.
+        The mesh, with z up.
     """
     rng = np.random.default_rng((seed, list(KINDS).index(kind), SPLITS.index(split), number))
     return _with_defects(KINDS[kind](rng), rng)
@@ -51,7 +51,7 @@ def is_current(folder: Path) -> bool:
 
 
 def build_shapes10(folder: Path, *, seed: int = 0, train: int = 100, test: int = 30, progress: bool = True) -> None:
-    """Write the dataset as `kind/split/kind_0001.off` unless it exists; the same seed gives the same bytes.
+    """Write the dataset as `kind/split/kind_0001.off` unless it exists. The same seed gives the same bytes.
 
     `train` and `test` are numbers of shapes per kind. Test files are numbered on from the last training file, as in
     ModelNet. A PointsetError is raised if the folder holds anything else, such as the dataset of another version.

@@ -1,7 +1,7 @@
 """The ten kinds of objects; each function returns a random object as a list of solids, the body first.
 
-Some kinds are similar on purpose. Some differ only in their proportions and in one or two solids: stools and side
-tables, benches and coffee tables, desks with one drawer and tables, dressers and bookshelves with doors.
+Some kinds are similar on purpose and differ only in their proportions and in one or two solids: stools and side tables,
+benches and coffee tables, desks with one drawer and tables, dressers and bookshelves with doors.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""The solids of which all objects of shapes10 consist, and the supports of furniture.
+"""The solids from which all objects of shapes10 are built, and the supports of furniture.
 
 Lengths are in metres, and z is up. A solid is a trimesh. An object is a list of solids, which are joined at the end.
 """
