@@ -1,4 +1,4 @@
-"""Encoders, which map points to rows (feature vectors). Each kind of encoder is registered in a separate file.
+"""Encoders, which map points to rows (feature vectors). Each encoder is registered in a separate file.
 
 All files in this folder are imported automatically, so a new encoder needs only a new file.
 """

@@ -17,8 +17,8 @@ FEW_KEYS = 64
 """For at most this number of keys, two matrix products are faster on a CPU than torch's kernel, and the weights need no
 more memory than the keys."""
 MOST_WEIGHTS = 2**22
-"""Number of weights of all sets and heads (16 MB) above which torch's kernel replaces `absorbed`, as so many weights do
-not fit the cache. In the first layer of sab-pma with 500 to 1,000 points, the kernel takes 0.5 to 0.9 of the time of
+"""Number of weights of all sets and heads (16 MB) above which torch's kernel replaces `absorbed`, as they do not fit
+the cache then. In the first layer of sab-pma with 500 to 1,000 points, the kernel takes 0.5 to 0.9 of the time of
 `absorbed` for inference. For a training step, both take the same time, but the kernel takes two thirds of it if freed
 memory is not kept for reuse."""
 ANY_SIZE = 2**14

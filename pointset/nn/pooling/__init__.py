@@ -1,4 +1,4 @@
-"""Poolings, which map a set of rows to k rows. Each kind of pooling is registered in a separate file.
+"""Poolings, which map a set of rows to k rows. Each pooling is registered in a separate file.
 
 All files in this folder are imported automatically, so a new pooling needs only a new file.
 """

@@ -15,9 +15,9 @@ class RepSetPool(OneRowPool):
     """ApproxRepSet: y_f = sum_i max_j ReLU(x_i . u_fj), where hidden set f has k trained elements u_f1, ..., u_fk.
 
     Each row x_i is matched with the element of the largest product. The authors' RepSet, which this relaxes, matches no
-    two rows with the same element. There are d hidden sets, one per feature of the result. Kothapalli et al. (arXiv
-    2306.05553) use k = 5 for point clouds. The authors use 10 hidden sets of 20 elements for words. The result is a
-    sum, so it grows with n. Elements are initialised uniformly in [-1, 1], as in the authors' code.
+    two rows with the same element. There are d hidden sets, one per output. Kothapalli et al. (arXiv 2306.05553) use k
+    = 5 for point clouds. The authors use 10 hidden sets of 20 elements for words. The result is a sum, so it grows with
+    n. Elements are initialised uniformly in [-1, 1], as in the authors' code.
 
     Z [B, n, d] with a mask [B, n] (True at real rows) gives [B, 1, d], or zeros for an empty set.
 

@@ -1,4 +1,4 @@
-"""Handling of masks, data types and upper bounds for all functions from scores to weights."""
+"""Masks, data types and upper bounds for all functions from scores to weights."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ def on_simplex(
         z: scores of any floating type.
         mask: True at real keys, broadcastable to z, or None if all keys are real.
         weigh: differentiable function of scores [..., n], and of bounds if there are any, that returns weights.
-        upper: upper bounds of the weights, at least 0 and broadcastable to z, or None.
+        upper: upper bounds, at least 0 and broadcastable to z, or None.
 
     Raises:
         InputError: a bound is negative, or the bounds of a row's real keys sum to less than 1. Compiled, exported or
