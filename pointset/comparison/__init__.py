@@ -5,7 +5,7 @@ results. A run that fails is reported and does not stop the other runs.
 
 `statistics.py` defines the significance test of two models, for new seeds and new test sets together. The significance
 level holds for all pairs of models in a table. Models with a single seed are not tested, and the table shows "one seed"
-for such models. `pointset.evaluation.calibration` and `pointset.evaluation.corruptions` define the metrics.
+instead. `pointset.evaluation.calibration` and `pointset.evaluation.corruptions` define the metrics.
 
 A `Task` (task.py) defines what is learned, on which sets and with which metrics. The tasks are in `pointset.tasks`.
 """

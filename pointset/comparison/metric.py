@@ -39,7 +39,7 @@ class Metric:
 
     @property
     def title(self) -> str:
-        """Header of the metric's column in a table, and label of the metric's axis in a chart."""
+        """Header of the metric's column in a table, and label of an axis in a chart."""
         return self.head or self.name
 
     @property

@@ -160,7 +160,7 @@ class Task:
     tables: Callable[[Path, Mapping[str, Any]], dict[str, list[dict[str, Any]]]] = _no_tables
     """Return rows of further CSV files, by file name, from a run's folder and the columns that identify the run."""
     sections: Callable[[Results], Iterator[Section]]
-    """Yield the sections of the report that only this task has, for one set size."""
+    """Yield the sections of the report that only this task has, for one size."""
     notes: Callable[[], Sequence[str]] = tuple
     """Return sentences about the data for a command to print, for example about leakage."""
 

@@ -1,8 +1,7 @@
 """Tasks for comparisons: what is learned and how it is evaluated. `pointset.comparison` runs them.
 
-`classification.py` has the task of classifying shapes by their points. The other tasks are set problems from papers,
-without shapes. They share the code in `set_problem.py`. Tables of max-regression and clustering include the published
-results:
+`classification.py` classifies shapes by their points. The other tasks are set problems from papers, without shapes, and
+share `set_problem.py`. The tables of max-regression and clustering include the published results:
 
     pointset compare max-regression
 """

@@ -156,7 +156,7 @@ def free_form_distortion(points: Points, amount: float, generator: Generator) ->
 
     A point p moves to p' = p + 2 sum_ijk b_i(u) b_j(v) b_k(w) mu_ijk with (u, v, w) = (p + 1) / 2 and the Bernstein
     polynomials b_i(t) = binomial(4, i) t^i (1 - t)^(4 - i). Every component of mu is uniform on [-amount, amount]. Its
-    unit is the cube's edge, hence the factor 2. Points outside the cube do not move.
+    unit is the edge of the cube [-1, 1]^3, hence the factor 2. Points outside the cube do not move.
 
     Source: ModelNet40-C, distortion, which calls PyGeM's FFD (`pygem/ffd.py`).
     """
