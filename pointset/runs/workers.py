@@ -143,7 +143,7 @@ def interrupts_blocked() -> Iterator[None]:
     """Make processes that start in this block ignore Ctrl-C, which a terminal sends to all. This process ends them."""
     from multiprocessing import resource_tracker  # not at the top, so that the command line starts fast
 
-    resource_tracker.ensure_running()  # started inside the block, it would unblock the signal
+    resource_tracker.ensure_running()  # a tracker that starts inside the block would unblock the signal
     # New processes inherit the mask, as does joblib's thread that starts more of them later.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

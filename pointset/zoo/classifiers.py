@@ -297,7 +297,7 @@ def count_parameters(model: nn.Module) -> int:
 
 def checked_points(model: Classifier, points: Any, mask: Any) -> tuple[Tensor, Tensor | None]:
     """Return points [B, n, inputs], n >= 1, with zeros at padded points; an InputError names wrong shapes."""
-    # Autocast converts lower precision, but not double precision.
+    # Autocast converts types of lower precision, but not double precision.
     is_cast = isinstance(points, Tensor) and points.dtype in LOWER and torch.is_autocast_enabled(points.device.type)
     points, mask = as_sets(points, mask, model.widths, None if is_cast else next(model.parameters(), None))
     if points.shape[1] == 0:

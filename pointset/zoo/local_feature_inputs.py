@@ -69,7 +69,7 @@ def fit_local_features(model: nn.Module, sets: PointSets) -> None:
     if not isinstance(inputs, LocalFeatureInputs) or bool(inputs.mean.any()):
         return
     some = sets.with_local_features(inputs.kind).subset(torch.arange(0, len(sets), -(-len(sets) // MOST_SHAPES)))
-    table = some.points[..., -inputs.width :]  # rotated as the sets are
+    table = some.points[..., -inputs.width :]  # in the rotation of the sets
     table = table.flatten(0, 1) if some.mask is None else table[some.mask]
     inputs.fit(table.to(inputs.mean.device))
 

@@ -52,7 +52,7 @@ def read_rows(option: str, path: Path, folder: Path) -> tuple[Path, list[list[st
         raise PointsetError(f"--{option} {path} does not exist, neither here nor in {folder.name}")
     try:
         lines = read_text(found).splitlines(keepends=True)
-        if lines and lines[0].lower().startswith("sep="):  # for Excel
+        if lines and lines[0].lower().startswith("sep="):  # names the separator for Excel
             del lines[0]
         unquoted = "".join("".join(lines[:1]).split('"')[::2])
         separator = max(SEPARATORS, key=unquoted.count)

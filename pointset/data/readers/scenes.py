@@ -122,7 +122,7 @@ def read_dae(path: Path, features: Sequence[str] = ()) -> Mesh:
     document = collada.Collada(io.BytesIO(content), ignore=[collada.common.DaeError])
     with warnings.catch_warnings(action="ignore", category=PendingDeprecationWarning):  # about numpy's matrix class
         parts = [*document.scene.objects("geometry")]
-        for controller in document.scene.objects("controller"):  # of a morph, the base shape is read
+        for controller in document.scene.objects("controller"):  # a morph is read as its base shape
             is_skin = hasattr(controller, "skin")
             source = None if is_skin else controller.original.source_geometry
             parts.append(source.bind(controller.matrix, {}) if source else controller.geometry)
