@@ -51,7 +51,7 @@ class LocalFeatureInputs(nn.Module):
     def forward(
         self, points: Float[Tensor, "B n d"], mask: Bool[Tensor, "B n"] | None = None
     ) -> Float[Tensor, "B n inputs"]:
-        """Return points with standardised local features; padded points are zero."""
+        """Return points with standardised local features, which are zero at padded points."""
         points = self.complete(points, mask)
         standard = ((points[..., self.given :] - self.mean) / self.deviation).clamp(-LARGEST, LARGEST)
         if self.training and self.noise:

@@ -21,7 +21,7 @@ _AXIS = re.compile(r"((?:points?|pos|position|coordinates?)(?:_m)?(?:_xyz)?[:_. 
 Columns = Mapping[str, np.ndarray]
 """Arrays [n] by column name, in the order of the columns in the file."""
 DEGREES = 1000
-"""If the extent in z is this many times that in x and y, then x and y are probably degrees (of about 100 km)."""
+"""If z extends over more than this multiple of the extent in x and y, these are probably degrees of about 100 km."""
 FINE_STEPS = 2**16
 """If a shape extends over fewer float32 steps than this, its corner is subtracted before rounding to float32."""
 
