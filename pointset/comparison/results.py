@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 import numpy as np
@@ -30,6 +30,14 @@ from pointset.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+class _Split(TypedDict, total=False):
+    """The counts of one split, in the file of the sets."""
+
+    split: str
+    shapes: int
+    skipped: int
 
 
 @dataclass(frozen=True)
@@ -181,7 +189,7 @@ class Comparison:
         remedy = "run the comparison in another folder"
         counts = [
             f"{skipped} of {skipped + split.get('shapes', 0)} {split.get('split', '')} shapes"
-            for split in records.read_json(file, remedy, dict[str, dict[str, Any]]).values()
+            for split in records.read_json(file, remedy, dict[str, _Split]).values()
             if (skipped := split.get("skipped"))
         ]
         return f"; left out, because they could not be used: {', '.join(counts)}" if counts else ""

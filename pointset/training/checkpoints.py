@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 import msgspec
 import torch
@@ -36,6 +36,25 @@ from pointset.zoo.pretrained import WEIGHTS, remedy_of, run_weights
 
 EpochRow = dict[str, Any]
 Weights = dict[str, Tensor]
+
+
+class _Machine(TypedDict):
+    system: str
+    cores: int
+    accelerator: str | None
+    threads: int
+
+
+class _Run(TypedDict, total=False):
+    """Types of the fields of run.json that are read of any run, with a custom model too."""
+
+    model: dict[str, Any]
+    recipe: dict[str, Any]
+    data: dict[str, Any]
+    seed: int
+    versions: dict[str, str]
+    machine: _Machine
+    commit: str | None
 
 
 CHECKPOINT = "checkpoint.pt"
@@ -103,7 +122,7 @@ class RunFolder:
 
     def description(self) -> dict[str, Any]:
         """Return the content of run.json."""
-        return records.read_json(self.path / "run.json", remedy_of(self.path), dict[str, Any])
+        return records.read_json(self.path / "run.json", remedy_of(self.path), _Run)
 
     @property
     def finished(self) -> bool:
@@ -169,12 +188,20 @@ class RunFolder:
         records.write_text(self.path / "history.jsonl", lines)
 
 
+class _Row(TypedDict):
+    epoch: int
+    seconds: float
+
+
 def _checked(rows: Any) -> list[EpochRow]:
-    """Return the rows of a history. PointsetError unless all values are numbers and the epochs are 1, 2, ..."""
-    history = msgspec.convert(rows, list[dict[str, float | bool]])
-    if [row.get("epoch") for row in history] != [*range(1, len(history) + 1)]:
+    """Return the rows of a history. ValueError unless all values are numbers and the epochs are 1, 2, ..."""
+    for kind in (list[dict[str, float | bool]], list[_Row]):
+        msgspec.convert(rows, kind)
+    if any(isinstance(value, bool) and name != "stopped" for row in rows for name, value in row.items()):
+        raise ValueError("it has a truth value for a number")
+    if [row["epoch"] for row in rows] != [*range(1, len(rows) + 1)]:
         raise ValueError("its lines are not those of epochs 1, 2, ...")
-    return rows
+    return list(rows)
 
 
 @dataclass(frozen=True)

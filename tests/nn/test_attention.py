@@ -117,7 +117,7 @@ def test_maps_of_ones_own_weights_need_not_sum_to_one():
     assert all(((found.weights >= 0) & (found.weights <= 1)).all() for found in maps)
     assert any((found.weights.sum(dim=-1) - 1).abs().max() > 0.1 for found in maps)
     assert all(found.entropy().isfinite().all() and found.entropy().max() <= 1 + 1e-6 for found in maps)
-    with pytest.raises(PointsetError, match=r"encoder\.0\.reads do not sum to 1"):
+    with pytest.raises(PointsetError, match=r"rows that sum to 1, and encoder\.0\.reads has other rows"):
         rollout([found[0] for found in maps])
 
 
