@@ -80,7 +80,7 @@ def attend(
         check_: Test how faithful explanations are: remove points in the order of attention, gradients, occlusion and
             others, and print the mean probability of the predicted class.
         live: Write a page that runs the model, and other trained models of the package with the same classes.
-        width: Width of a still picture in a paper: a column (3.25 inches) or a page (6.75 inches), without a title.
+        width: Width of a still picture for a paper, without a title: one column (3.25 inches) or a page (6.75 inches).
         points: Number of points to sample from the mesh or the cloud; default: the number of points in training, which
             gives the prediction of `pointset classify`.
         seed: Seed for sampling points from the mesh.

@@ -95,7 +95,7 @@ def check(
     neighbours in feature space: resampled, moved or rescaled copies. Possible label errors are found by cleanlab from
     out-of-fold probabilities.
 
-    To train without these shapes, delete the rows of shapes that you want to keep, and pass the table as `--without
+    To exclude shapes from training, keep only their rows in the table, and pass it as `--without
     check.csv`.
 
     Example: `pointset data check path/to/parts -o check.csv`

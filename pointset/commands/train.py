@@ -65,7 +65,7 @@ def train(
         pretrained: Fine-tune the pretrained MODEL with this tag, such as modelnet40-1024, or the MODEL in this run
             folder. The defaults of --points and --normalize are then those of its training.
         budget: Without MODEL: CPU time for model selection and training, such as 90s, 2m or 1h.
-        run: Folder for checkpoints, history and weights; default: runs/MODEL, or runs/best without MODEL.
+        run: Folder for checkpoints, history and weights; default: runs/MODEL, or runs/best if no MODEL is given.
         seed: Seed for initial weights, order of shapes, subsets of points, augmentation, dropout and validation split.
     """
     from pointset.data.leakage import divided_groups, repeated_files

@@ -68,7 +68,7 @@ class Pair:
 
     @property
     def runs_differ(self) -> bool:
-        """True if both models have one run and these runs differ significantly. The models may be equally good."""
+        """True if each model has one run and the two runs differ significantly; the models may be equally good."""
         return self.p_runs is not None and self.p_runs < self.level
 
     @property

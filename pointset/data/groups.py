@@ -115,7 +115,7 @@ def group_keys(groups: str, names: Sequence[str]) -> list[str]:
 
     Args:
         groups: the number of a level of folders, counted from 1 at the top; "names" for the groups of `name_key`; or a
-            regular expression, whose parentheses match the group. Without parentheses, the group is the whole match.
+            regular expression, whose capture group is the group. Without a capture group, it is the whole match.
         names: paths of the files relative to the folder of the data, [N].
 
     Raises:

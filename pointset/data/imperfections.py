@@ -20,7 +20,7 @@ THINNEST = 1 / 16
 
 
 class _Imperfection(Transform):
-    """Base class, which restores the mean and standard deviation of each cloud."""
+    """Base class: after the change, each cloud gets its original mean and standard deviation back."""
 
     def _apply(self, points: Tensor, generator: Generator, mask: Tensor | None, columns: Columns) -> Tensor:
         if not points.numel():

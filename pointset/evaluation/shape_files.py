@@ -46,7 +46,7 @@ class Guess:
     """True if the highest probability is below 50 %. If `distance` is above 1, the threshold is 50 % * `distance`."""
     distance: float | None = None
     """Distance to the training shapes. A distance of 1 is typical, and one above 2 out-of-distribution. None if the
-    model has no distances."""
+    model does not compute distances."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the prediction as plain data, for JSON."""

@@ -24,8 +24,8 @@ LARGEST_CHANGE = 1e-4
 def critical_points(model: nn.Module, shape: Any) -> Any:
     """Count, for each point, the features in which the max pooling selects this point.
 
-    The points with counts above 0 are the critical point set (Qi et al., PointNet, arXiv 1612.00593, section 4.3). The
-    encoder outputs of all other points can be removed without a change of the pooled vector. If several points have the
+    The points with counts above 0 are the critical point set (Qi et al., PointNet, arXiv 1612.00593, section 4.3).
+    Removing the encoder outputs of all other points does not change the pooled vector. If several points have the
     largest value of a feature, only the first of them is counted.
 
     Args:

@@ -140,7 +140,7 @@ class Clustering(SetProblem):
     largest = MOST_SIZE
 
     def build(self, row: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """Return a row's model, which maps [B, n, 2] to [B, 4 * 5], the input of `mixture_of`."""
+        """Return the model of a row, which maps [B, n, 2] to [B, 4 * 5], the input of `mixture_of`."""
         encoder, pooling = parts_of(row)
         if encoder == "rffp" and pooling in ("mean", "max"):
             return seeded(seed, lambda: equivariant_model("mean" if pooling == "mean" else "max", options))

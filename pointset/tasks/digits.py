@@ -124,7 +124,8 @@ class Counting(ImageProblem):
 
     First, c classes are drawn, then one image of each, and n - c further images of these classes. An image may occur
     twice. As in section 5.2 of the paper, a model "encoder + pooling" predicts the rate of a Poisson distribution of c.
-    The predicted count is the rounded rate. The head is FC(1) after PMA, and FC(d, ReLU), FC(1) after other poolings.
+    The predicted count is the rounded rate. After PMA, the head is FC(1). After other poolings, it is FC(d, ReLU)
+    followed by FC(1).
     """
 
     name = "counting"
@@ -139,7 +140,7 @@ class Counting(ImageProblem):
     test_seed = 0xC0
 
     def build(self, row: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """Return a row's model, which maps [B, n, pixels] to [B, 1]."""
+        """Return the model of a row of the comparison, which maps [B, n, pixels] to [B, 1]."""
         dim = options.dim
         hidden = () if parts_of(row)[1].startswith("pma") else (dim,)
         body = row_model(row, dim, options, seed, lambda width: fully_connected(width, *hidden, 1))
@@ -201,7 +202,7 @@ class Anomaly(ImageProblem):
     test_seed = 0xA0
 
     def build(self, row: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """Return a row's model, which maps [B, 8, pixels] to [B, 8, 1]."""
+        """Return the model of a row of the comparison, which maps [B, 8, pixels] to [B, 8, 1]."""
         dim = options.dim
         body = row_model(row, dim, options, seed, lambda width: fully_connected(dim + width, dim, 1))
         assert isinstance(body.head, nn.Sequential)

@@ -39,7 +39,7 @@ class MaxRegression(SetProblem):
     largest = LARGEST_SET
 
     def build(self, row: str, options: ModelOptions, seed: int, size: Size = None) -> nn.Module:
-        """Return a row's model, which maps [B, n, 1] to [B, 1]."""
+        """Return the model of a row of the comparison, which maps [B, n, 1] to [B, 1]."""
         hidden = () if parts_of(row)[1].startswith("pma") else (options.dim,)
         return row_model(row, 1, options, seed, lambda width: fully_connected(width, *hidden, 1))
 

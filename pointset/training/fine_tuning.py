@@ -120,7 +120,7 @@ class Plan:
         return self.steps >= FEWEST_STEPS
 
     def cut(self, budget: float, train: PointSets) -> str:
-        """Return the end of a sentence on steps that the budget did not allow. It is empty if all steps are done."""
+        """Return the end of a message: the number of steps that did not fit into the budget; empty if all steps fit."""
         whole = transfer_recipe(train).steps or 0
         if self.steps >= whole:
             return ""

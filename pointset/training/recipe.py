@@ -77,7 +77,8 @@ class Recipe(Checked):
     class_weights: Literal["balanced"] | None = None
     """Weights of the classes in the loss. "balanced" weights are proportional to N_c ** -0.5 for a class with N_c
     training shapes, and their mean over the shapes is 1. This is a compromise between equal weights of all shapes and
-    equal total weights of all classes. None gives all shapes the same weight. For other weights, pass a loss to `fit`.
+    equal total weights of all classes. None gives all shapes the same weight. For other weights, train in Python with
+    `fit(loss=...)`.
     """
     ordered: Literal["soft", "thresholds"] | None = None
     """Loss for ordered classes, such as sizes or grades of wear. Classes are ordered by name, or as in the argument
@@ -86,7 +87,7 @@ class Recipe(Checked):
     one per threshold between neighbouring classes. The number of passed thresholds gives the predicted class (Frank and
     Hall, ECML 2001). Baselines ignore this option."""
     clip_norm: Positive | None = 1.0
-    """Maximum norm of the gradient. Larger gradients are clipped to it. None does not clip."""
+    """Maximum norm of the gradient. A gradient with a larger norm is scaled down to this norm. None does not clip."""
     augment: Augment = ("scale", "jitter")
     """Names of augmentations, in order: scale, stretch (a factor for each axis), shift, jitter, rotate-up-18 (by up to
     18 degrees), rotate-up, rotate-any, stretch-wide and shift-wide (as in DGCNN), drop (replaces up to 7/8 of the

@@ -140,7 +140,7 @@ def padded_batches(clouds: Iterable[Tensor], batch_size: int = SETS_AT_ONCE) -> 
 
 
 def as_given(values: Tensor, clouds: Clouds) -> Any:
-    """Return a result [B, ...] as an array or, if a cloud is a tensor, as a tensor on the device of this cloud."""
+    """Return a result [B, ...] as an array; if a cloud is a tensor, as a tensor on the device of the first one."""
     clouds = clouds if isinstance(clouds, Sequence | ndarray) else [clouds]
     tensor = next((cloud for cloud in clouds if isinstance(cloud, Tensor)), None)
     return values.cpu().numpy() if tensor is None else values.to(tensor.device)

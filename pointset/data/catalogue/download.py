@@ -71,8 +71,8 @@ def download(card: Card, archive: Path, *, progress: bool = True) -> Path:
 def unpack(archive: Path, folder: Path) -> None:
     """Unpack an archive to `folder`. If the archive has a folder of this name, only that folder is unpacked.
 
-    After an error, no file is left. zipfile and tarfile refuse or ignore devices, and paths and links out of the
-    folder.
+    After an error, no file is left. zipfile and tarfile refuse or ignore device files, and paths and links that point
+    outside the folder.
     """
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)

@@ -113,7 +113,7 @@ def _entries(tree: FileTree, folder: Path) -> list[tuple[str, "os.DirEntry[str]"
 
 
 def _shapes_in(path: Path) -> list[Path]:
-    """Return all files with the suffix of a shape in a folder and its subfolders, or the path of one such file."""
+    """Return all shape files in a folder and its subfolders; for the path of a shape file, return this path alone."""
     paths = [Path(top) / name for top, _, names in os.walk(path) for name in names] if path.is_dir() else [path]
     return sorted(path for path in paths if content_by_name(path.name) == "shape")
 

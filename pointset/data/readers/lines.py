@@ -41,7 +41,7 @@ class Lines:
 
     @classmethod
     def of(cls, text: bytes) -> Self:
-        """Return the lines of the whole text of a file."""
+        """Split the text of a file into lines."""
         text = text.rstrip() + b"\n"
         letters = np.frombuffer(text, np.uint8)
         begins = letters > BLANK

@@ -124,7 +124,8 @@ def corrupt(
         up: the axis that points up, "y" or "z". Only corruptions with a direction depend on it.
 
     Returns:
-        Points [m, 3] or [B, m, 3], an array or a tensor as `points`. m depends only on n, `name` and `severity`.
+        Points [m, 3] or [B, m, 3], of the same type (array or tensor) as `points`. m depends only on n, `name` and
+        `severity`.
 
     Raises:
         PointsetError: if the corruption or severity is unknown; if the points do not have one of these shapes.
