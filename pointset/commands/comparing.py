@@ -63,9 +63,9 @@ def compare(
     Example: `pointset compare --data path/to/parts --models rff-max isab16-pma --points 256 --out runs/parts`
 
     Args:
-        file: An experiment file (TOML), such as those in scripts/experiments; a set problem without meshes, with the
-            published results in the table (max-regression, clustering, counting or anomaly); or the folder of a
-            comparison. FILE sets all options. Only models, data, seeds, steps and threads can be changed by flags.
+        file: An experiment file (TOML), such as those in scripts/experiments, the folder of a comparison, or a set
+            problem without meshes: max-regression, clustering, counting or anomaly. FILE sets all options. Only models,
+            data, seeds, steps and threads can be changed by flags.
         models: Names of models from `pointset zoo`; with FILE, names of the rows of the table to run.
         data: Name of a dataset (see `pointset data list`), or a folder; default: shapes10.
         seeds: Seeds: each model is trained once per number of points and seed; default: 0 1 2.
