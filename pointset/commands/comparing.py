@@ -53,7 +53,7 @@ def compare(
     recipe: Annotated[Recipe, RecipeFlags] = Recipe(),
     given: Given,
 ) -> Result:
-    """Train and test several models with several seeds under one protocol, and write one table and a report.
+    """Train and test several models under one protocol; write a table and a report.
 
     Without FILE or --data, DeepSets and Set Transformers are compared on the generated dataset shapes10, in minutes.
     With --data, support vector machines on classical features and on embeddings, networks trained from scratch, and a
