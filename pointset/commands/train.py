@@ -46,7 +46,7 @@ def train(
     recipe: Annotated[Recipe, RecipeFlags] = Recipe(),
     given: Given,
 ) -> Result | None:
-    """Train MODEL, or without MODEL select and train the best model for the data within --budget.
+    """Train MODEL, or without MODEL select and train the best model within --budget.
 
     Without MODEL, three candidates are compared by cross-validation on the training shapes: (1) a support vector
     machine on surface features and embeddings of pretrained networks, (2) a fine-tuned network, (3) the ensemble of (1)
@@ -63,7 +63,8 @@ def train(
         model: Name of a model from `pointset zoo`, such as isab16-pma, or of a baseline, such as embedding-svm.
         data: Name of a dataset (see `pointset data list`), or a folder; default with MODEL: shapes10.
         pretrained: Fine-tune the pretrained MODEL with this tag, such as modelnet40-1024, or the MODEL in this run
-            folder. The defaults of --points and --normalize are then those of its training.
+            folder. Its points and
+            normalisation are then the defaults.
         budget: Without MODEL: CPU time for model selection and training, such as 90s, 2m or 1h.
         run: Folder for checkpoints, history and weights; default: runs/MODEL, or runs/best if no MODEL is given.
         seed: Seed for initial weights, order of shapes, subsets of points, augmentation, dropout and validation split.
