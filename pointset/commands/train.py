@@ -63,8 +63,7 @@ def train(
         model: Name of a model from `pointset zoo`, such as isab16-pma, or of a baseline, such as embedding-svm.
         data: Name of a dataset (see `pointset data list`), or a folder; default with MODEL: shapes10.
         pretrained: Fine-tune the pretrained MODEL with this tag, such as modelnet40-1024, or the MODEL in this run
-            folder. Its points and
-            normalisation are then the defaults.
+            folder. The defaults of --points and --normalize are then those of its training.
         budget: Without MODEL: CPU time for model selection and training, such as 90s, 2m or 1h.
         run: Folder for checkpoints, history and weights; default: runs/MODEL, or runs/best if no MODEL is given.
         seed: Seed for initial weights, order of shapes, subsets of points, augmentation, dropout and validation split.
