@@ -1,5 +1,8 @@
 from .camera import Camera as Camera
+from .charts import Dot as Dot
+from .charts import draw_frontier as draw_frontier
 from .charts import draw_specialisation as draw_specialisation
+from .charts import frontier as frontier
 from .clouds import draw_clouds as draw_clouds
 from .export import export_cloud as export_cloud
 from .gallery import gallery as gallery

@@ -127,17 +127,24 @@ def with_legend(figure: Figure, styles: Mapping[str, Mapping[str, Any]]) -> Figu
 
 @dataclass(frozen=True)
 class Dot:
-    """One model in a chart of accuracy against cost."""
+    """One model in a chart of accuracy against cost.
+
+    Args:
+        name, cost: the name, and the cost on the horizontal axis, above 0.
+        mean, low, high: the metric, and both ends of the error bar.
+        style: matplotlib options of the marker.
+
+    Example:
+        >>> pointset.viz.Dot("rff-max", cost=19.8, mean=82.2, low=80.6, high=83.7).cost
+        19.8
+    """
 
     name: str
     cost: float
-    """The cost on the horizontal axis, above 0."""
     mean: float
     low: float
-    """The lower end of the error bar."""
     high: float
     style: Mapping[str, Any] = field(default_factory=dict)
-    """Matplotlib options of the marker."""
 
 
 def frontier(dots: Sequence[Dot], higher_is_better: bool = True) -> list[Dot]:
@@ -145,6 +152,18 @@ def frontier(dots: Sequence[Dot], higher_is_better: bool = True) -> list[Dot]:
 
     A dot is on the frontier if no other dot has an equal or better mean at an equal or lower cost. Dots with the same
     cost and mean do not exclude each other.
+
+    Args:
+        dots: models, with their costs and means.
+        higher_is_better: True for a metric such as accuracy, False for one such as an error.
+
+    Returns:
+        The dots of the frontier, from the lowest to the highest cost.
+
+    Example:
+        >>> dots = [pointset.viz.Dot(name, cost, mean, mean, mean) for name, cost, mean in (("a", 1, 70), ("b", 2, 60))]
+        >>> [dot.name for dot in pointset.viz.frontier(dots)]
+        ['a']
     """
     sign = 1 if higher_is_better else -1
 
@@ -157,7 +176,18 @@ def frontier(dots: Sequence[Dot], higher_is_better: bool = True) -> list[Dot]:
 
 
 def draw_frontier(axes: Axes, dots: Sequence[Dot], higher_is_better: bool = True) -> None:
-    """Draw dots with error bars on a logarithmic cost axis (ticks 1, 2, 5, 10, ...), and a line along the frontier."""
+    """Draw dots with error bars on a logarithmic cost axis (ticks 1, 2, 5, 10, ...), and a line along the frontier.
+
+    Args:
+        axes: axes of matplotlib.
+        dots: models, with their costs and means.
+        higher_is_better: see `frontier`.
+
+    Example:
+        >>> from matplotlib.figure import Figure
+        >>> axes = Figure().subplots()
+        >>> pointset.viz.draw_frontier(axes, [pointset.viz.Dot("rff-max", 19.8, 82.2, 80.6, 83.7)])
+    """
     front = frontier(dots, higher_is_better)
     for dot in dots:
         reach = [[dot.mean - dot.low], [dot.high - dot.mean]]

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -12,9 +12,10 @@ from typing import Any
 import matplotlib.figure
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
 from PIL import Image
 from saved import Saved, SavedRow, short, study_table
+
+from pointset.viz import Dot, draw_frontier, frontier
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933", "#882255", "#44aa99")
 MARKERS = "osD^vPX*<>hpd8Hx+1234"
@@ -32,44 +33,10 @@ SEEDS = 3
 """Rows with fewer seeds have no interval in the figure."""
 
 
-@dataclass(frozen=True)
-class Dot:
-    """One row of a figure."""
-
-    name: str
-    cost: float
-    mean: float
-    low: float
-    """Lower end of the error bar."""
-    high: float
-    style: Mapping[str, Any] = field(default_factory=dict)
-    """Options of matplotlib for the marker."""
-
-
-def frontier(dots: Sequence[Dot]) -> list[Dot]:
-    """The Pareto front in the order of increasing cost: other dots with the same or a lower cost have a lower mean."""
-
-    def beats(other: Dot, dot: Dot) -> bool:
-        as_good = other.cost <= dot.cost and other.mean >= dot.mean
-        return as_good and (other.cost, other.mean) != (dot.cost, dot.mean)
-
-    best = [dot for dot in dots if not any(beats(other, dot) for other in dots)]
-    return sorted(best, key=lambda dot: (dot.cost, dot.mean))
-
-
-def draw_frontier(axes: Axes, dots: Sequence[Dot], x: str, y: str) -> None:
-    """Draw dots with error bars on a logarithmic axis of costs, and a line through the Pareto front."""
-    front = frontier(dots)
-    for dot in dots:
-        reach = [[dot.mean - dot.low], [dot.high - dot.mean]]
-        style: dict[str, Any] = {"markersize": 4, "alpha": 1.0 if dot in front else 0.65, **dot.style}
-        axes.errorbar([dot.cost], [dot.mean], reach, capsize=2, lw=1, ls="", **style)
-    axes.step([dot.cost for dot in front], [dot.mean for dot in front], where="post", color="#bbbbbb", lw=1, zorder=0)
-    axes.set(xscale="log", xlabel=x, ylabel=y)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    axes.margins(x=0.12, y=0.1)
+def draw_costs(axes: Axes, dots: Sequence[Dot], x: str, y: str) -> None:
+    """Draw dots and their Pareto front, with labels of the axes and a grid."""
+    draw_frontier(axes, dots)
+    axes.set(xlabel=x, ylabel=y)
     axes.grid(color="#eeeeee", lw=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -155,7 +122,7 @@ def draw(figure: Figure, saved: Mapping[str, Saved], file: Path) -> None:
     axes = picture.subplots(len(panels), squeeze=False)[:, 0]
     drawn = {title: [dot for dot in dots if dot.mean >= FLOOR] for title, dots in panels.items()}
     for one, (title, dots) in zip(axes, drawn.items(), strict=True):
-        draw_frontier(one, dots, figure.axis, "accuracy %")
+        draw_costs(one, dots, figure.axis, "accuracy %")
         one.set_title(title, fontsize=9, loc="left")
         corner: dict[str, Any] = {"transform": one.transAxes, "ha": "right", "va": "bottom"}
         one.text(0.99, 0.02, left_out(panels[title]), fontsize=6.5, color=FAINT, **corner)

@@ -13,7 +13,7 @@ from pathlib import Path
 import cyclopts
 import numpy as np
 import pandas as pd
-from frontiers import COLORS, MARKERS, Dot, draw_frontier, save_picture
+from frontiers import COLORS, MARKERS, draw_costs, save_picture
 from matplotlib.figure import Figure
 from saved import RESULTS, keep_row, kept_rows, study_table, write_tables
 
@@ -23,6 +23,7 @@ from pointset.evaluation import evaluate
 from pointset.explain import exact_support
 from pointset.nn import AttentionOptions
 from pointset.training import transfer_recipe
+from pointset.viz import Dot
 
 NAME, POINTS, HELD_OUT = "support", 1024, 0.2
 OPTIONS = ModelOptions(
@@ -96,7 +97,7 @@ def draw(file: Path) -> None:
         size = POINTS if np.isnan(own.support) else own.support
         dots.append(Dot(str(label), size, accuracy, accuracy, accuracy, style))
     figure = Figure((7.2, 4.0), layout="constrained")
-    draw_frontier(figure.subplots(), dots, f"median number of points of the support, of {POINTS:,}", "accuracy %")
+    draw_costs(figure.subplots(), dots, f"median number of points of the support, of {POINTS:,}", "accuracy %")
     save_picture(figure, {dot.name: {**dot.style, "ls": ""} for dot in dots}, file)
 
 

@@ -218,8 +218,8 @@ def _by_table(tree: FileTree, labels: str) -> _Assignment:
     leave_out_copies(tree)
     used = {name: rows[name] for name in tree.files}
     split_of = {name: split_called(cells["split"]) for name, cells in used.items() if cells.get("split")}
-    if foreign := next((split for split in split_of.values() if split not in KNOWN_SPLITS), None):
-        raise PointsetError(f"split {quoted(foreign)} in {Path(labels).name} is none of {', '.join(KNOWN_SPLITS)}")
+    if unknown := next((split for split in split_of.values() if split not in KNOWN_SPLITS), None):
+        raise PointsetError(f"split {quoted(unknown)} in {Path(labels).name} is none of {', '.join(KNOWN_SPLITS)}")
     if split_of and (lacking := [name for name in used if name not in split_of]):
         raise PointsetError(f"--labels {labels} has no split for {quoted(lacking[0])}: give all files a split, or none")
     group_of = {name: cells.get("group") or name for name, cells in used.items()}
