@@ -148,9 +148,10 @@ def _layer(maps: list[AttentionMap], kept: int, scores: dict[str, list[float]]) 
     codes = np.where(values > 0, np.round(1 + 254 * (logs + limit) / (2 * limit)), 0).astype(np.uint8)
     heads, queries, _ = values.shape
     kind = maps[0].kind
+    rings = f"; {HOLLOW}" if (values == 0).any() else ""
     return {
         "name": maps[0].layer,
-        "meaning": f"{MEANINGS[kind]}; colour: attention relative to uniform attention; {HOLLOW}",
+        "meaning": f"{MEANINGS[kind]}; colour: attention relative to uniform attention{rings}",
         "row_name": ROW_NAMES[kind],
         "heads": heads,
         "rows": queries,

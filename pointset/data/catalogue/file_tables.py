@@ -16,7 +16,7 @@ from pointset.runs.spreadsheets import from_text
 
 COLUMNS = {
     "file": ("file", "path", "filename", "name"),
-    "label": ("label", "class"),
+    "label": ("label", "class", "category"),
     "split": ("split",),
     "group": ("group", "object"),
 }

@@ -30,6 +30,7 @@ SEMICOLONS = TEXT.replace(",", ";").replace("bed; old", "bed, old")
         SEMICOLONS.encode("cp1252"),
         ("sep=;\n" + SEMICOLONS).encode(),
         TEXT.replace(",", "\t").replace("bed\t", "bed,").encode("utf-16"),
+        TEXT.replace("file,label", "filename,category").encode(),
         TEXT.replace("scans/", "scans\\").encode(),
         TEXT.replace("scans/", "./scans/").replace(".ply", "").encode(),
         TEXT.replace("scans/", "").replace(".ply", ".obj").encode(),
